@@ -1,0 +1,2 @@
+//! maint.
+fn main() {}
