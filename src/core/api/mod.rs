@@ -1,0 +1,15 @@
+//! Every name that is a contract: gate ids, reasons, sources, annotations, JSON kinds.
+//!
+//! Renaming anything here is a breaking change for configuration files, dashboards and scripts.
+
+mod finding;
+mod gate;
+pub mod names;
+mod reason;
+mod source;
+
+pub use finding::{Evidence, Finding, Status};
+pub(crate) use gate::names;
+pub use gate::{GateId, Moment, Policy, Strategy, Trigger, UnknownName};
+pub use reason::Reason;
+pub use source::SourceId;

@@ -1,0 +1,155 @@
+//! The reasons: one fact each, named after the fact. Each has `runbooks/<Reason>.md`.
+
+use super::gate::names;
+
+names! {
+    /// Why a gate answered as it did, why a run ended or waits. PascalCase, a sentence each.
+    Reason, "reason", {
+        // Any gate
+        /// All that the gate asks holds.
+        Passed = "Passed",
+        /// The component that the gate watches is not installed.
+        NotInstalled = "NotInstalled",
+        /// This input (a dump) cannot answer; a live cluster can.
+        NotAsked = "NotAsked",
+        /// A source could not be read: forbidden, timed out, transport or server error.
+        ObservationFailed = "ObservationFailed",
+        /// An object could not be understood.
+        ObservationMalformed = "ObservationMalformed",
+        /// A fact is older than its source allows.
+        ObservationStale = "ObservationStale",
+
+        // control
+        /// Somebody halted maint.
+        Halted = "Halted",
+        /// Somebody holds this node back.
+        NodeOnHold = "NodeOnHold",
+        /// The last post-check found something broken.
+        PostCheckRed = "PostCheckRed",
+        /// A post-check is at work.
+        PostCheckRunning = "PostCheckRunning",
+        /// A node booted since it was last proven good.
+        PostCheckMissing = "PostCheckMissing",
+        /// The leader's own pod runs on the target and cannot move away.
+        LeaderOnTarget = "LeaderOnTarget",
+
+        // exclusive
+        /// As many nodes are unavailable as the limit allows.
+        TooManyUnavailable = "TooManyUnavailable",
+        /// Another existing node holds kured's lock.
+        KuredLockHeld = "KuredLockHeld",
+        /// kured's lock annotation cannot be read.
+        KuredLockUnreadable = "KuredLockUnreadable",
+
+        // target
+        /// No such node.
+        TargetNotFound = "TargetNotFound",
+        /// The target is not Ready.
+        TargetNotReady = "TargetNotReady",
+        /// The target is cordoned, and not by us.
+        TargetCordonedByOther = "TargetCordonedByOther",
+        /// Our cordon on the target is gone.
+        CordonRemoved = "CordonRemoved",
+        /// The node came back with the boot ID it had.
+        NodeDidNotReboot = "NodeDidNotReboot",
+
+        // nodes-ready
+        /// Another node is not Ready.
+        NodeNotReady = "NodeNotReady",
+        /// Another node's Lease is not renewed.
+        NodeLeaseStale = "NodeLeaseStale",
+        /// Another node is short of memory, disk or process ids.
+        NodeUnderPressure = "NodeUnderPressure",
+        /// Another node's network is not set up.
+        NodeNetworkUnavailable = "NodeNetworkUnavailable",
+
+        // coredns-*
+        /// No DNS Service, or nothing behind it.
+        CoreDNSNotFound = "CoreDNSNotFound",
+        /// Fewer ready DNS endpoints than wanted.
+        CoreDNSReplicasInsufficient = "CoreDNSReplicasInsufficient",
+        /// The DNS Deployment is being rolled out.
+        CoreDNSRollingOut = "CoreDNSRollingOut",
+        /// Ready DNS endpoints share too few nodes.
+        CoreDNSReplicasColocated = "CoreDNSReplicasColocated",
+        /// No ready DNS endpoint would remain without the target.
+        CoreDNSOnlyOnTarget = "CoreDNSOnlyOnTarget",
+        /// Nothing holds two DNS replicas: no autoscaler, no budget.
+        CoreDNSFloorMissing = "CoreDNSFloorMissing",
+        /// The DNS autoscaler is not scaling.
+        HPAScalingInactive = "HPAScalingInactive",
+        /// The DNS autoscaler would go below two replicas.
+        HPAFloorTooLow = "HPAFloorTooLow",
+        /// The DNS autoscaler's status is not kept up to date.
+        HPAStale = "HPAStale",
+        /// Two autoscalers fight over the DNS Deployment.
+        HPAConflict = "HPAConflict",
+
+        // longhorn-volumes
+        /// A volume is rebuilding a replica.
+        LonghornVolumeRebuilding = "LonghornVolumeRebuilding",
+        /// A volume lacks replicas and is not rebuilding.
+        LonghornVolumeDegraded = "LonghornVolumeDegraded",
+        /// A volume lost all its replicas.
+        LonghornVolumeFaulted = "LonghornVolumeFaulted",
+        /// An attached volume's robustness is unknown.
+        LonghornVolumeRobustnessUnknown = "LonghornVolumeRobustnessUnknown",
+        /// A volume is attaching, detaching or being created.
+        LonghornVolumeInTransition = "LonghornVolumeInTransition",
+        /// A volume is being expanded.
+        LonghornVolumeExpanding = "LonghornVolumeExpanding",
+        /// A volume is being restored from a backup.
+        LonghornVolumeRestoring = "LonghornVolumeRestoring",
+        /// A volume is being migrated or its engine switched over.
+        LonghornVolumeMigrating = "LonghornVolumeMigrating",
+        /// The only healthy copy of an attached volume is on the target.
+        LonghornLastReplicaOnTarget = "LonghornLastReplicaOnTarget",
+        /// The only healthy copy of a detached volume is on the target.
+        LonghornDetachedReplicaOnTarget = "LonghornDetachedReplicaOnTarget",
+        /// A detached volume lacks replicas and cannot rebuild while detached.
+        LonghornDetachedIncomplete = "LonghornDetachedIncomplete",
+
+        // attachments
+        /// A VolumeAttachment names a node that is gone, is stuck in deletion, or is one of two for a volume.
+        VolumeAttachmentStale = "VolumeAttachmentStale",
+        /// A volume is still attached to the drained node.
+        VolumeAttachmentRemaining = "VolumeAttachmentRemaining",
+
+        // control-plane
+        /// An expected API server does not answer that it is ready.
+        APIServerNotReady = "APIServerNotReady",
+        /// The remaining etcd voters would have no quorum.
+        EtcdQuorumAtRisk = "EtcdQuorumAtRisk",
+        /// An etcd member is no voter.
+        EtcdMemberNotVoter = "EtcdMemberNotVoter",
+        /// An etcd member's heartbeat is old.
+        EtcdHeartbeatStale = "EtcdHeartbeatStale",
+        /// An even number of etcd voters.
+        EtcdVotersEven = "EtcdVotersEven",
+
+        // kubelet-reachability
+        /// An API server cannot reach a kubelet.
+        KubeletUnreachable = "KubeletUnreachable",
+        /// A kubelet answers that it is not healthy.
+        KubeletUnhealthy = "KubeletUnhealthy",
+        /// An API server reaches no kubelet at all, or does not answer.
+        APIServerUnreachable = "APIServerUnreachable",
+        /// A path from an API server to a kubelet could not be judged.
+        KubeletPathUnknown = "KubeletPathUnknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_fit_an_event() {
+        // Events accept a reason of up to 128 characters in PascalCase.
+        for reason in Reason::ALL {
+            let name = reason.as_str();
+            assert!(name.len() <= 128 && name.starts_with(char::is_uppercase), "{name}");
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
+        }
+    }
+}

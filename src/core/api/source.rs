@@ -1,0 +1,47 @@
+//! The ids of what maint reads.
+
+use super::gate::names;
+
+names! {
+    /// One row of the source table: a kind, or one part of a kind, that gates read.
+    SourceId, "source", {
+        /// Core Nodes.
+        Nodes = "nodes",
+        /// Leases in `kube-node-lease` (the kubelets' heartbeats) and `kube-system` (is the controller manager alive?).
+        Leases = "leases",
+        /// DaemonSets: kured and its lock annotation.
+        DaemonSets = "daemon-sets",
+        /// Services in the DNS namespace.
+        Services = "services",
+        /// EndpointSlices of the DNS namespace and of `default` (Service `kubernetes`).
+        EndpointSlices = "endpoint-slices",
+        /// Pods in the DNS namespace.
+        DnsPods = "dns-pods",
+        /// Deployments in the DNS namespace.
+        Deployments = "deployments",
+        /// HorizontalPodAutoscalers in the DNS namespace.
+        HorizontalPodAutoscalers = "horizontal-pod-autoscalers",
+        /// PodDisruptionBudgets in the DNS namespace.
+        PodDisruptionBudgets = "pod-disruption-budgets",
+        /// `volumes.longhorn.io`.
+        LonghornVolumes = "longhorn-volumes",
+        /// `replicas.longhorn.io`.
+        LonghornReplicas = "longhorn-replicas",
+        /// `engines.longhorn.io`.
+        LonghornEngines = "longhorn-engines",
+        /// `settings.longhorn.io`.
+        LonghornSettings = "longhorn-settings",
+        /// VolumeAttachments of `storage.k8s.io`.
+        VolumeAttachments = "volume-attachments",
+        /// ConfigMaps in maint's namespace: halt and state.
+        ConfigMaps = "config-maps",
+        /// Our own records.
+        Maintenances = "maintenances",
+        /// Our own reports: post-checks among them.
+        MaintenanceReports = "maintenance-reports",
+        /// `/readyz` of each expected API server, asked at its own address. Live only.
+        ApiServers = "api-servers",
+        /// The matrix of API servers and kubelets. Live only.
+        Matrix = "matrix",
+    }
+}

@@ -1,0 +1,84 @@
+//! maint's own records and reports, as far as the gates read them.
+
+use super::source::{Namespaces, Source, SourceSpec};
+use super::{Fields, Malformed, Metadata};
+use crate::api::{SourceId, names};
+
+/// A record of maintaining one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maintenance {
+    /// Name and uid.
+    pub metadata: Metadata,
+    /// `spec.nodeName`
+    pub node_name: String,
+    /// `status.phase`; no status means Pending, since creating a record drops it.
+    pub phase: String,
+}
+
+impl Maintenance {
+    /// Whether its node counts as unavailable: from Cordoning to Settling, or Held. Pending is not in flight, and
+    /// a phase that this version does not know is taken for one that is.
+    #[must_use]
+    pub fn in_flight(&self) -> bool {
+        !matches!(self.phase.as_str(), "Pending" | "Succeeded" | "Failed" | "Cancelled")
+    }
+}
+
+impl Source for Maintenance {
+    const SPEC: SourceSpec = SourceSpec {
+        id: SourceId::Maintenances,
+        group: names::GROUP,
+        version: "v1alpha1",
+        kind: "Maintenance",
+        resource: "maintenances",
+        namespaces: Namespaces::All,
+        label_selector: None,
+        max_age_seconds: 30,
+        built_in: false,
+    };
+
+    fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
+        let status = root.optional_object("status")?;
+        let phase = status.map_or(Ok(None), |status| status.optional_str("phase"))?;
+        Ok(Self {
+            metadata: Metadata::of(root)?,
+            node_name: root.object("spec")?.str("nodeName")?.to_owned(),
+            phase: phase.unwrap_or("Pending").to_owned(),
+        })
+    }
+}
+
+/// A report of a window or a post-check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintenanceReport {
+    /// Name.
+    pub metadata: Metadata,
+    /// `spec.kind`: `window` or `post-check`.
+    pub kind: String,
+    /// `status.verdict`; none while it is being written.
+    pub verdict: Option<String>,
+}
+
+impl Source for MaintenanceReport {
+    const SPEC: SourceSpec = SourceSpec {
+        id: SourceId::MaintenanceReports,
+        group: names::GROUP,
+        version: "v1alpha1",
+        kind: "MaintenanceReport",
+        resource: "maintenancereports",
+        namespaces: Namespaces::All,
+        label_selector: None,
+        max_age_seconds: 60,
+        built_in: false,
+    };
+
+    fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
+        let status = root.optional_object("status")?;
+        let verdict = status.map_or(Ok(None), |status| status.optional_str("verdict"))?;
+        Ok(Self {
+            metadata: Metadata::of(root)?,
+            kind: root.object("spec")?.str("kind")?.to_owned(),
+            verdict: verdict.map(str::to_owned),
+        })
+    }
+}

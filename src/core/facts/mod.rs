@@ -1,0 +1,114 @@
+//! What is known of the cluster, in own lean types with just the fields that gates read.
+//!
+//! *Absent* (the API says that the kind is not there), *failed* (it could not be read) and *not asked* (this input
+//! cannot answer) are told apart from the reader up, and one bad item neither hides a list nor counts as fine.
+//! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
+
+mod common;
+mod config_map;
+mod daemon_set;
+mod deployment;
+mod endpoint_slice;
+mod horizontal_pod_autoscaler;
+mod lease;
+pub mod longhorn;
+mod maintenance;
+mod node;
+mod observation;
+mod pod;
+mod pod_disruption_budget;
+mod read;
+mod service;
+mod source;
+mod volume_attachment;
+
+pub use common::{Condition, LabelSelector, Metadata, TriState};
+pub use config_map::ConfigMap;
+pub use daemon_set::DaemonSet;
+pub use deployment::Deployment;
+pub use endpoint_slice::{Endpoint, EndpointSlice};
+pub use horizontal_pod_autoscaler::HorizontalPodAutoscaler;
+pub use lease::Lease;
+pub use maintenance::{Maintenance, MaintenanceReport};
+pub use node::{Node, Taint};
+pub use observation::{FailureKind, Item, Listed, Malformed, Observation};
+pub use pod::Pod;
+pub use pod_disruption_budget::PodDisruptionBudget;
+pub use read::Fields;
+pub use service::Service;
+pub use source::{Namespaces, SOURCES, Source, SourceSpec, spec_of};
+pub use volume_attachment::VolumeAttachment;
+
+use crate::matrix::{ApiServer, Matrix};
+
+/// One view of the cluster: what each source said, and when.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Core Nodes.
+    pub nodes: Listed<Node>,
+    /// The kubelets' heartbeats and the leases of `kube-system`.
+    pub leases: Listed<Lease>,
+    /// DaemonSets.
+    pub daemon_sets: Listed<DaemonSet>,
+    /// Services.
+    pub services: Listed<Service>,
+    /// EndpointSlices.
+    pub endpoint_slices: Listed<EndpointSlice>,
+    /// Pods of the DNS namespace.
+    pub dns_pods: Listed<Pod>,
+    /// Deployments.
+    pub deployments: Listed<Deployment>,
+    /// HorizontalPodAutoscalers.
+    pub horizontal_pod_autoscalers: Listed<HorizontalPodAutoscaler>,
+    /// PodDisruptionBudgets.
+    pub pod_disruption_budgets: Listed<PodDisruptionBudget>,
+    /// Longhorn's volumes.
+    pub longhorn_volumes: Listed<longhorn::Volume>,
+    /// Longhorn's replicas.
+    pub longhorn_replicas: Listed<longhorn::Replica>,
+    /// Longhorn's engines.
+    pub longhorn_engines: Listed<longhorn::Engine>,
+    /// Longhorn's settings.
+    pub longhorn_settings: Listed<longhorn::Setting>,
+    /// VolumeAttachments.
+    pub volume_attachments: Listed<VolumeAttachment>,
+    /// maint's ConfigMaps.
+    pub config_maps: Listed<ConfigMap>,
+    /// maint's records.
+    pub maintenances: Listed<Maintenance>,
+    /// maint's reports.
+    pub maintenance_reports: Listed<MaintenanceReport>,
+    /// The expected API servers and what each answered to `/readyz`.
+    pub api_servers: Observation<Vec<ApiServer>>,
+    /// The last sweep of the matrix.
+    pub matrix: Observation<Matrix>,
+}
+
+/// Something that can list a source without waiting: a dump, a world in memory.
+pub trait Fill {
+    /// The items of one source, or why there are none.
+    fn list<S: Source>(&mut self) -> Listed<S>;
+}
+
+impl Facts {
+    /// Fills every list. What only a live cluster answers (`api_servers`, `matrix`) is left as it is.
+    pub fn fill(&mut self, from: &mut impl Fill) {
+        self.nodes = from.list();
+        self.leases = from.list();
+        self.daemon_sets = from.list();
+        self.services = from.list();
+        self.endpoint_slices = from.list();
+        self.dns_pods = from.list();
+        self.deployments = from.list();
+        self.horizontal_pod_autoscalers = from.list();
+        self.pod_disruption_budgets = from.list();
+        self.longhorn_volumes = from.list();
+        self.longhorn_replicas = from.list();
+        self.longhorn_engines = from.list();
+        self.longhorn_settings = from.list();
+        self.volume_attachments = from.list();
+        self.config_maps = from.list();
+        self.maintenances = from.list();
+        self.maintenance_reports = from.list();
+    }
+}

@@ -1,0 +1,175 @@
+//! The gates: named preconditions, each a pure function from facts to one finding.
+//!
+//! One file per gate; [`GATES`] is the only registry, and its order is the order of every output. All gates of a
+//! moment are always evaluated, so that a person sees everything at once. A new gate is its file, its runbooks and
+//! one line here.
+
+mod attachments;
+mod control;
+mod control_plane;
+mod coredns_hpa;
+mod coredns_replicas;
+mod coredns_spread;
+mod draft;
+mod exclusive;
+mod kubelet_reachability;
+mod longhorn_volumes;
+mod nodes;
+mod nodes_ready;
+mod target;
+#[cfg(test)]
+mod testing;
+mod verdict;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use crate::api::{Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger};
+use crate::config::{Scope, Settings};
+use crate::facts::Facts;
+
+pub use draft::{Draft, Read};
+pub use verdict::Verdict;
+
+/// One row of the gate table.
+pub struct GateSpec {
+    /// Its id.
+    pub id: GateId,
+    /// When it is asked.
+    pub moments: &'static [Moment],
+    /// What it reads: rights and reads follow from it.
+    pub reads: &'static [SourceId],
+    /// The reasons that it can give besides the common ones (see [`COMMON_REASONS`]).
+    pub reasons: &'static [Reason],
+    /// What its answer is worth where the configuration says nothing.
+    pub default_policy: Policy,
+    /// One line for people: what it asks.
+    pub doc: &'static str,
+    /// The check.
+    pub check: fn(&GateInput<'_>) -> Finding,
+}
+
+/// All gates, in the order of every output.
+pub const GATES: &[GateSpec] = &[
+    control::GATE,
+    exclusive::GATE,
+    target::GATE,
+    nodes_ready::GATE,
+    coredns_replicas::GATE,
+    coredns_spread::GATE,
+    coredns_hpa::GATE,
+    longhorn_volumes::GATE,
+    attachments::GATE,
+    control_plane::GATE,
+    kubelet_reachability::GATE,
+];
+
+/// Reasons that any gate can give.
+pub const COMMON_REASONS: &[Reason] = &[
+    Reason::Passed,
+    Reason::NotInstalled,
+    Reason::NotAsked,
+    Reason::ObservationFailed,
+    Reason::ObservationMalformed,
+    Reason::ObservationStale,
+];
+
+/// What a gate is given. It sees nothing else: no clock, no cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct GateInput<'a> {
+    /// What is known.
+    pub facts: &'a Facts,
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The node to be maintained.
+    pub target: &'a str,
+    /// Why.
+    pub scope: &'a Scope,
+    /// What follows for pods: the scope's strategy, or a stronger one that a person chose.
+    pub strategy: Strategy,
+    /// When in the run.
+    pub moment: Moment,
+    /// Who asks.
+    pub trigger: Trigger,
+    /// The run, where there is one.
+    pub run: Option<&'a RunContext>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// What gates know of the run that asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunContext {
+    /// uid of the record.
+    pub maintenance_uid: String,
+    /// The leader's term.
+    pub term: u64,
+    /// Boot ID that the act is to replace.
+    pub boot_id_before: Option<String>,
+    /// The node was cordoned by somebody else when a manual run began.
+    pub was_unschedulable: bool,
+    /// When the node came back, once it has.
+    pub returned_at: Option<Timestamp>,
+    /// What was already failing at the start or waived by a person, so that verify and settle only ask for no worse.
+    pub baseline: Vec<Finding>,
+}
+
+impl GateSpec {
+    /// What its answer is worth under these settings.
+    #[must_use]
+    pub fn policy(&self, settings: &Settings) -> Policy {
+        settings.gates.get(&self.id).copied().unwrap_or(self.default_policy)
+    }
+}
+
+/// The row of a gate.
+///
+/// Every [`GateId`] has one; a test proves it.
+#[must_use]
+pub fn spec_of(id: GateId) -> Option<&'static GateSpec> {
+    GATES.iter().find(|gate| gate.id == id)
+}
+
+/// Asks every gate of the moment, in table order. A gate of policy `off` is left out; one of policy `warn` has its
+/// block or unknown lowered to a warning that says so.
+#[must_use]
+pub fn evaluate(input: &GateInput<'_>) -> Vec<Finding> {
+    GATES
+        .iter()
+        .filter(|gate| gate.moments.contains(&input.moment))
+        .filter_map(|gate| {
+            let finding = (gate.check)(input);
+            match gate.policy(input.settings) {
+                Policy::Off => None,
+                Policy::Warn if finding.stops() => Some(Finding { status: Status::Warn, ..finding }),
+                Policy::Warn | Policy::Require => Some(finding),
+            }
+        })
+        .collect()
+}
+
+/// What must be read to ask every gate of a moment that is not switched off.
+#[must_use]
+pub fn sources_of(moment: Moment, settings: &Settings) -> BTreeSet<SourceId> {
+    GATES
+        .iter()
+        .filter(|gate| gate.moments.contains(&moment) && gate.policy(settings) != Policy::Off)
+        .flat_map(|gate| gate.reads.iter().copied())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_gate_has_one_row_and_every_reason_a_gate() {
+        assert_eq!(GATES.iter().map(|gate| gate.id).collect::<Vec<_>>(), GateId::ALL.to_vec());
+        for reason in Reason::ALL {
+            let owners = GATES.iter().filter(|gate| gate.reasons.contains(reason)).count();
+            let common = usize::from(COMMON_REASONS.contains(reason));
+            assert!(owners + common >= 1, "{reason} belongs to no gate");
+        }
+    }
+}

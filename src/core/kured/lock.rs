@@ -1,0 +1,1 @@
+//! kured's lock annotation: both formats, unknown fields kept, garbage told.
