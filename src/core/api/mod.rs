@@ -5,11 +5,14 @@
 mod finding;
 mod gate;
 pub mod names;
+mod phase;
 mod reason;
+pub mod record;
 mod source;
 
 pub use finding::{Evidence, Finding, Status};
 pub(crate) use gate::names;
 pub use gate::{GateId, Moment, Policy, Strategy, Trigger, UnknownName};
+pub use phase::{Action, MessageKind, Outcome, Phase};
 pub use reason::Reason;
 pub use source::SourceId;
