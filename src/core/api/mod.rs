@@ -5,6 +5,7 @@
 mod finding;
 mod gate;
 pub mod names;
+pub mod owner;
 mod phase;
 mod reason;
 pub mod record;

@@ -142,6 +142,12 @@ pub struct MaintenanceStatus {
     /// Since when gates hold it up before commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_since: Option<String>,
+    /// Since when somebody's halt keeps it still before commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halted_since: Option<String>,
+    /// What was not whole at the last look while settling; a change of it is progress.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub progress_mark: String,
     /// Since when all is green in the present phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub green_since: Option<String>,
