@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
     shortname = "mnt",
     status = "MaintenanceStatus",
     selectable = ".spec.nodeName",
+    selectable = ".status.phase",
     printcolumn = r#"{"name":"Node","type":"string","jsonPath":".spec.nodeName"}"#,
     printcolumn = r#"{"name":"Scope","type":"string","jsonPath":".spec.scope"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
@@ -76,6 +77,9 @@ pub struct MaintenanceSpec {
     /// The external action is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_done: Option<Word>,
+    /// Name of a newer record for the node that takes this one's place; a pending record then ends Cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
 }
 
 /// A gate that a person waives, and why.

@@ -23,6 +23,11 @@ pub(super) fn step(run: &mut Run<'_>) {
         run.end(Phase::Cancelled, Outcome::Cancelled.as_str(), why);
         return;
     }
+    if let Some(newer) = &run.input.record.spec.superseded_by {
+        let why = format!("{newer} takes its place");
+        run.end(Phase::Cancelled, Outcome::Superseded.as_str(), why);
+        return;
+    }
     let scope = match (Scope::find(run.input.settings, &run.input.record.spec.scope), run.action()) {
         (Ok(scope), Ok(action)) => match action_is_possible(run, action) {
             Ok(()) => scope,

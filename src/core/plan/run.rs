@@ -393,8 +393,13 @@ impl<'a> Run<'a> {
         self.tell(kind, severity, text);
     }
 
-    /// A terminal record lets go of its finalizer; then the run is done.
+    /// A terminal record takes its action pod away and lets go of its finalizer; then the run is done.
     pub(super) fn release_record(&mut self) {
+        if let Some(Some(pod)) = self.action_pod()
+            && pod.metadata.deletion_timestamp.is_none()
+        {
+            self.act(Act::DeleteActionPod { name: pod.metadata.name.clone(), uid: pod.metadata.uid.clone() });
+        }
         if self.has_finalizer() {
             self.act(Act::RemoveFinalizer);
             self.look_again_in(0);

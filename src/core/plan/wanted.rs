@@ -36,6 +36,9 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
     let mut sources = moment_of(phase).map_or_else(BTreeSet::new, |moment| gates::sources_of(moment, settings));
     // Who is cordoned, who booted anew, who said halt: asked in every phase.
     sources.extend([SourceId::Nodes, SourceId::ConfigMaps]);
+    if phase.is_terminal() {
+        sources.insert(SourceId::ActionPods);
+    }
     if phase.is_in_flight() {
         sources.extend([SourceId::ActionPods, SourceId::EndpointSlices, SourceId::Services]);
     }
