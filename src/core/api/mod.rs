@@ -2,6 +2,7 @@
 //!
 //! Renaming anything here is a breaking change for configuration files, dashboards and scripts.
 
+mod crds;
 mod finding;
 mod gate;
 pub mod names;
@@ -11,6 +12,7 @@ mod reason;
 pub mod record;
 mod source;
 
+pub use crds::crds;
 pub use finding::{Evidence, Finding, Status};
 pub(crate) use gate::names;
 pub use gate::{GateId, Moment, Policy, Strategy, Trigger, UnknownName};
