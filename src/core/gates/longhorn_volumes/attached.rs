@@ -311,7 +311,8 @@ fn too_few(view: &View<'_, '_>, copies: &[Copy<'_>]) -> Option<Problem> {
     // A failed copy elsewhere may be a leftover, but only where all wanted ones are whole without it.
     let bad: Vec<&Copy<'_>> = copies
         .iter()
-        .filter(|copy| !copy.healthy && !copy.replica.node.is_empty() && !(at_handover && copy.on_target))
+        .filter(|copy| !(at_handover && copy.on_target))
+        .filter(|copy| !copy.healthy && !copy.replica.node.is_empty())
         .collect();
     let least = wanted.saturating_sub(here).max(1);
     if healthy >= wanted || (healthy >= least && bad.is_empty()) {

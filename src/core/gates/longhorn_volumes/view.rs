@@ -14,17 +14,25 @@ use crate::facts::longhorn::{Engine, Replica, Volume};
 /// One thing that is wrong with a volume.
 #[derive(Debug)]
 pub(super) struct Problem {
+    /// How bad.
     pub status: Status,
+    /// Which.
     pub reason: Reason,
+    /// The sentence.
     pub message: String,
+    /// Since when, where Longhorn tells.
     pub since: Option<Timestamp>,
+    /// What it was seen on; the first is also what the baseline of a run is compared by.
     pub evidence: Vec<Evidence>,
 }
 
 /// What is known of Longhorn, by volume: 5,000 volumes must not look at 15,000 replicas each.
 pub(super) struct Cluster<'a> {
+    /// What the gate is given.
     pub input: &'a GateInput<'a>,
+    /// The nodes; none if they could not be read.
     pub nodes: Option<NodeIndex<'a>>,
+    /// Longhorn's settings.
     pub settings: LonghornSettings<'a>,
     replicas: Option<Index<'a, Replica>>,
     engines: Option<Index<'a, Engine>>,
@@ -74,9 +82,11 @@ impl<'a> Cluster<'a> {
 /// A copy of a volume's data, that is a replica that is not being deleted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Copy<'a> {
+    /// The replica.
     pub replica: &'a Replica,
     /// It has all data and can be read from.
     pub healthy: bool,
+    /// It is on the node to be maintained.
     pub on_target: bool,
 }
 
@@ -89,7 +99,9 @@ impl Copy<'_> {
 
 /// One volume, seen with its replicas and engine.
 pub(super) struct View<'a, 'c> {
+    /// All that is known.
     pub cluster: &'c Cluster<'a>,
+    /// The volume.
     pub volume: &'a Volume,
 }
 

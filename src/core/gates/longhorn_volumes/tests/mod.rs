@@ -2,11 +2,14 @@
 //! place. Rows named `B..` are bugs that people met.
 
 mod rows;
+mod sources;
 mod spoil;
 
 use serde_json::{Value, json};
 
-use super::super::testing::{Case, LonghornDocuments, NODES, ago, good, known, node, volume_attachment};
+use super::super::testing::{
+    Case, LonghornDocuments, NODES, ago, good, known, longhorn_engine, longhorn_replica, node, volume_attachment,
+};
 use super::GATE;
 use crate::api::{Moment, Reason, Status};
 use crate::config::Scope;

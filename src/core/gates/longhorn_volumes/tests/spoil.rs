@@ -37,6 +37,7 @@ fn allowed(row: &str, deed: &str) -> bool {
     ALLOWED.iter().any(|(name, ends, _)| *name == row && ends.iter().any(|end| deed.ends_with(end)))
 }
 
+type Documents = fn(&World) -> &[Value];
 type Put = fn(&mut Facts, usize, &Value);
 
 fn put<S: Source>(listed: &mut Listed<S>, index: usize, document: &Value) {
@@ -45,7 +46,7 @@ fn put<S: Source>(listed: &mut Listed<S>, index: usize, document: &Value) {
 }
 
 /// The kinds, their documents, and how one of them is put into the facts.
-const KINDS: [(&str, fn(&World) -> &[Value], Put); 5] = [
+const KINDS: [(&str, Documents, Put); 5] = [
     ("volume", |w| &w.docs.volumes, |f, index, document| put(&mut f.longhorn_volumes, index, document)),
     ("replica", |w| &w.docs.replicas, |f, index, document| put(&mut f.longhorn_replicas, index, document)),
     ("engine", |w| &w.docs.engines, |f, index, document| put(&mut f.longhorn_engines, index, document)),
