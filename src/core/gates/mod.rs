@@ -16,6 +16,7 @@ mod kubelet_reachability;
 mod longhorn_volumes;
 mod nodes;
 mod nodes_ready;
+mod storage;
 mod target;
 #[cfg(test)]
 mod testing;
