@@ -10,12 +10,18 @@ mod control_plane;
 mod coredns_hpa;
 mod coredns_replicas;
 mod coredns_spread;
+mod dns;
 mod draft;
+mod etcd;
 mod exclusive;
+mod flight;
 mod kubelet_reachability;
+mod listing;
 mod longhorn_volumes;
 mod nodes;
 mod nodes_ready;
+#[cfg(test)]
+mod properties;
 mod target;
 #[cfg(test)]
 mod testing;
