@@ -257,3 +257,144 @@ fn without_autoscaler<'a>(
     }
     format!("no HorizontalPodAutoscaler; {}", told.join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::facts::{FailureKind, Observation};
+
+    type Row = (&'static str, fn(&mut World), fn(&mut Case), Status, Reason, &'static str);
+
+    const BLOCK: Status = Status::Block;
+    const PASS: Status = Status::Pass;
+    const UNKNOWN: Status = Status::Unknown;
+    const INACTIVE: Reason = Reason::HPAScalingInactive;
+    const SCALES: &str = "HorizontalPodAutoscaler kube-system/coredns scales: 2 replicas, at least 2";
+
+    fn hpa(world: &mut World) -> &mut Value {
+        world.named(SourceId::HorizontalPodAutoscalers, "coredns")
+    }
+
+    fn active(world: &mut World) -> &mut Value {
+        &mut hpa(world)["status"]["conditions"][1]
+    }
+
+    fn no_hpa(world: &mut World) {
+        world.of(SourceId::HorizontalPodAutoscalers).clear();
+    }
+
+    fn proportional(world: &mut World, label: &str, image: &str, ready: i64) {
+        let mut deployment = dns_deployment(1);
+        deployment["metadata"]["name"] = json!("kube-dns-autoscaler");
+        deployment["spec"]["template"]["metadata"]["labels"] = json!({"k8s-app": label});
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        deployment["status"]["readyReplicas"] = json!(ready);
+        world.of(SourceId::Deployments).push(deployment);
+    }
+
+    fn budget(world: &mut World, label: &str, desired: i64) {
+        world.of(SourceId::PodDisruptionBudgets).push(json!({
+            "metadata": {"name": "dns", "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": {"k8s-app": label}}},
+            "status": {"disruptionsAllowed": 1, "desiredHealthy": desired, "expectedPods": 2, "observedGeneration": 1},
+        }));
+    }
+
+    fn lease(world: &mut World) -> &mut Value {
+        world.named(SourceId::Leases, "kube-controller-manager")
+    }
+
+    fn same(_: &mut World) {}
+    fn start(_: &mut Case) {}
+    fn settle(case: &mut Case) {
+        *case = std::mem::replace(case, Case::default()).with_run();
+        case.moment = Moment::Settle;
+    }
+
+    #[rustfmt::skip]
+    const ROWS: &[Row] = &[
+        ("quiet: ScalingLimited True/TooFewReplicas at the minimum", same, start, PASS, Reason::Passed, SCALES),
+        ("kubernetes#55418: conditions missing after a restart", |world| hpa(world)["status"]["conditions"] = Value::Null, start, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: condition ScalingActive is missing"),
+        ("just created: no status", |world| drop(hpa(world).as_object_mut().and_then(|hpa| hpa.remove("status"))), start, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: condition ScalingActive is missing; and 1 more"),
+        ("metrics-server#906: no metrics", |world| *active(world) = json!({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics returned from resource metrics API", "lastTransitionTime": ago(180)}), start, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: ScalingActive is False (FailedGetResourceMetric): no metrics returned from resource metrics API"),
+        ("kubernetes#102017: the same after the return", |world| *active(world) = json!({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}), settle, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: ScalingActive is False (FailedGetResourceMetric)"),
+        ("Unknown is not scaling", |world| active(world)["status"] = json!("Unknown"), start, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: ScalingActive is Unknown (ValidMetricFound)"),
+        ("the Deployment was scaled to zero", |world| { active(world)["status"] = json!("False"); active(world)["reason"] = json!("ScalingDisabled"); hpa(world)["status"]["currentReplicas"] = json!(0); }, start, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: ScalingActive is False (ScalingDisabled); and 1 more"),
+        ("it computes and cannot write", |world| hpa(world)["status"]["conditions"][0] = json!({"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale"}), start, BLOCK, INACTIVE, "HorizontalPodAutoscaler kube-system/coredns does not scale: AbleToScale is False (FailedUpdateScale)"),
+        ("an unknown condition type says nothing", |world| hpa(world)["status"]["conditions"][2] = json!({"type": "ScaledToZero", "status": "False"}), start, PASS, Reason::Passed, SCALES),
+        ("minReplicas is 1 by default", |world| hpa(world)["spec"]["minReplicas"] = Value::Null, start, BLOCK, Reason::HPAFloorTooLow, "HorizontalPodAutoscaler kube-system/coredns may go down to 1 DNS replicas, wanted at least 2"),
+        ("one replica is accepted", |world| hpa(world)["spec"]["minReplicas"] = json!(1), |case| case.settings.coredns.min_replicas = 1, PASS, Reason::Passed, "HorizontalPodAutoscaler kube-system/coredns scales: 2 replicas, at least 1"),
+        ("below its minimum the conditions are old", |world| hpa(world)["status"]["currentReplicas"] = json!(1), start, BLOCK, Reason::HPAStale, "HorizontalPodAutoscaler kube-system/coredns has not reached its minimum: 1 of 2 replicas"),
+        ("an older generation", |world| { hpa(world)["metadata"]["generation"] = json!(3); hpa(world)["status"]["observedGeneration"] = json!(2); }, start, BLOCK, Reason::HPAStale, "the status of HorizontalPodAutoscaler kube-system/coredns is of generation 2, the spec of 3"),
+        ("the boundary: controller manager 60 s ago", |world| *lease(world) = controller_manager_lease(60), start, PASS, Reason::Passed, SCALES),
+        ("the controller manager is dead", |world| *lease(world) = controller_manager_lease(61), start, BLOCK, Reason::HPAStale, "no controller manager keeps autoscalers up to date: Lease kube-system/kube-controller-manager is renewed 61 s ago, limit 60 s"),
+        ("the controller manager let go", |world| lease(world)["spec"]["holderIdentity"] = json!(""), start, BLOCK, Reason::HPAStale, "no controller manager keeps autoscalers up to date: Lease kube-system/kube-controller-manager is held by nobody, limit 60 s"),
+        ("a long Lease is given twice its duration", |world| { *lease(world) = controller_manager_lease(110); lease(world)["spec"]["leaseDurationSeconds"] = json!(60); }, start, PASS, Reason::Passed, SCALES),
+        ("no Lease: a managed control plane, or one without election", |world| drop(world.of(SourceId::Leases).pop()), start, UNKNOWN, Reason::HPAStale, "Lease kube-system/kube-controller-manager is absent: nothing proves that autoscalers are kept up to date"),
+        ("two autoscalers on one Deployment", |world| { let mut second = dns_autoscaler(); second["metadata"]["name"] = json!("dns-two"); world.of(SourceId::HorizontalPodAutoscalers).push(second); }, start, Status::Warn, Reason::HPAConflict, "2 autoscalers set the replicas of Deployment kube-system/coredns: HorizontalPodAutoscaler kube-system/coredns, HorizontalPodAutoscaler kube-system/dns-two"),
+        ("beside a proportional autoscaler (RKE2)", |world| proportional(world, "kube-dns-autoscaler", "rancher/hardened-cluster-autoscaler:v1.9.0", 1), start, Status::Warn, Reason::HPAConflict, "2 autoscalers set the replicas of Deployment kube-system/coredns: HorizontalPodAutoscaler kube-system/coredns, Deployment kube-system/kube-dns-autoscaler"),
+        ("another Deployment's autoscaler is none of ours", |world| hpa(world)["spec"]["scaleTargetRef"]["name"] = json!("metrics-server"), start, Status::Warn, Reason::CoreDNSFloorMissing, "nothing holds the replicas of Deployment kube-system/coredns (it has 2): no autoscaler, no PodDisruptionBudget"),
+        ("another namespace's autoscaler is none of ours", |world| hpa(world)["metadata"]["namespace"] = json!("web"), start, Status::Warn, Reason::CoreDNSFloorMissing, "nothing holds the replicas of Deployment kube-system/coredns (it has 2): no autoscaler, no PodDisruptionBudget"),
+        ("none, and nothing holds the floor (k3s as shipped)", no_hpa, start, Status::Warn, Reason::CoreDNSFloorMissing, "nothing holds the replicas of Deployment kube-system/coredns (it has 2): no autoscaler, no PodDisruptionBudget"),
+        ("none, a budget holds", |world| { no_hpa(world); budget(world, "kube-dns", 1); }, start, Status::NotApplicable, Reason::NotInstalled, "no HorizontalPodAutoscaler; PodDisruptionBudget kube-system/dns keeps 1 replicas of Deployment kube-system/coredns"),
+        ("none, a budget of other pods", |world| { no_hpa(world); budget(world, "web", 1); }, start, Status::Warn, Reason::CoreDNSFloorMissing, "nothing holds the replicas of Deployment kube-system/coredns (it has 2): no autoscaler, no PodDisruptionBudget"),
+        ("none, a budget that demands nothing", |world| { no_hpa(world); budget(world, "kube-dns", 0); }, start, Status::Warn, Reason::CoreDNSFloorMissing, "nothing holds the replicas of Deployment kube-system/coredns (it has 2): no autoscaler, no PodDisruptionBudget"),
+        ("none, a proportional autoscaler holds", |world| { no_hpa(world); proportional(world, "dns-scaler", "registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0", 1); }, start, Status::NotApplicable, Reason::NotInstalled, "no HorizontalPodAutoscaler; Deployment kube-system/kube-dns-autoscaler holds the replicas"),
+        ("none, a proportional autoscaler that is not ready", |world| { no_hpa(world); proportional(world, "kube-dns-autoscaler", "x", 0); }, start, Status::Warn, Reason::CoreDNSFloorMissing, "nothing holds the replicas of Deployment kube-system/coredns (it has 2): no autoscaler, no PodDisruptionBudget"),
+        ("CoreDNS as a DaemonSet", |world| { no_hpa(world); world.of(SourceId::Deployments).clear(); }, start, Status::NotApplicable, Reason::NotInstalled, "no Deployment is behind the DNS Service"),
+        ("failed", same, |case| case.facts.horizontal_pod_autoscalers = Observation::Failed { kind: FailureKind::Server, detail: "500".to_owned(), at: now() }, UNKNOWN, Reason::ObservationFailed, "horizontal-pod-autoscalers could not be read (server): 500"),
+        ("absent, though built in", same, |case| case.facts.horizontal_pod_autoscalers = Observation::Absent { at: now() }, UNKNOWN, Reason::ObservationFailed, "the API says that horizontal-pod-autoscalers do not exist, although the kind is built in"),
+        ("stale", same, |case| if let Observation::Known { at, .. } = &mut case.facts.horizontal_pod_autoscalers { *at = now() - SignedDuration::from_secs(31) }, UNKNOWN, Reason::ObservationStale, "what is known of horizontal-pod-autoscalers is 31 s old, allowed are 30 s"),
+        ("malformed", |world| active(world)["status"] = json!(true), start, UNKNOWN, Reason::ObservationMalformed, "HorizontalPodAutoscaler kube-system/coredns: status.conditions[1].status is a boolean, wanted text"),
+        ("budgets failed where one would have to hold", no_hpa, |case| case.facts.pod_disruption_budgets = Observation::Failed { kind: FailureKind::Forbidden, detail: "403".to_owned(), at: now() }, UNKNOWN, Reason::ObservationFailed, "pod-disruption-budgets could not be read (forbidden): 403"),
+    ];
+
+    #[test]
+    fn autoscaler() {
+        for (name, bend, shape, status, reason, message) in ROWS {
+            let mut world = World::healthy();
+            bend(&mut world);
+            let mut case = world.case();
+            shape(&mut case);
+            let finding = case.ask(&GATE);
+            assert_eq!(
+                (finding.status, finding.reason, finding.message.as_str()),
+                (*status, *reason, *message),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_condition_is_named_and_an_inactive_one_has_its_time() {
+        let mut world = World::healthy();
+        hpa(&mut world)["status"]["conditions"] = json!([]);
+        let missing = world.case().ask(&GATE);
+        assert_eq!(missing.evidence[0].value, "missing");
+        let mut world = World::healthy();
+        active(&mut world)["status"] = json!("False");
+        active(&mut world)["lastTransitionTime"] = json!(ago(180));
+        assert_eq!(world.case().ask(&GATE).since, Some(now() - SignedDuration::from_secs(180)));
+    }
+
+    #[test]
+    fn no_spoilt_path_turns_a_block_into_a_pass() {
+        for (name, bend, shape, status, ..) in ROWS.iter().filter(|row| row.3 == BLOCK) {
+            let mut world = World::healthy();
+            bend(&mut world);
+            let left = survivors(&GATE, &world, |world| {
+                let mut case = world.case();
+                shape(&mut case);
+                case
+            });
+            // The controller writes AbleToScale in every sync, before all else: where it is absent there was no sync,
+            // and ScalingActive is absent too, which blocks. Alone it cannot vanish.
+            let able = |left: &&String| !(name.starts_with("it computes") && left.contains("conditions.0"));
+            let left: Vec<&String> = left.iter().filter(able).collect();
+            assert_eq!(left, Vec::<&String>::new(), "{name} ({status})");
+        }
+    }
+}

@@ -109,18 +109,7 @@ mod tests {
     /// Bends the case of a row.
     type Shape = fn(&mut Case);
 
-    struct Row {
-        name: &'static str,
-        bend: Bend,
-        shape: Shape,
-        status: Status,
-        reason: Reason,
-        message: &'static str,
-    }
-
-    fn row(name: &'static str, bend: Bend, shape: Shape, status: Status, reason: Reason, message: &'static str) -> Row {
-        Row { name, bend, shape, status, reason, message }
-    }
+    type Row = (&'static str, Bend, Shape, Status, Reason, &'static str);
 
     fn slice(world: &mut World) -> &mut Value {
         world.named(SourceId::EndpointSlices, "kube-dns-x4k2p")
@@ -152,7 +141,7 @@ mod tests {
     }
 
     fn check_all(rows: Vec<Row>) {
-        for Row { name, bend, shape, status, reason, message } in rows {
+        for (name, bend, shape, status, reason, message) in rows {
             let mut world = World::healthy();
             bend(&mut world);
             let mut case = world.case();
@@ -168,433 +157,80 @@ mod tests {
     const FEW: Reason = Reason::CoreDNSReplicasInsufficient;
 
     #[test]
+    #[rustfmt::skip]
     fn counting() {
         check_all(vec![
-            row(
-                "healthy, exactly two",
-                same,
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "k3s#1606: a single CoreDNS",
-                only_one,
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1",
-            ),
-            row(
-                "k3s#1606, accepted by min_replicas = 1",
-                only_one,
-                |case| case.settings.coredns.min_replicas = 1,
-                PASS,
-                Reason::Passed,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1",
-            ),
-            row(
-                "a terminating pod serves on and does not count",
-                second_terminates,
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (terminating)",
-            ),
-            row(
-                "k3s#9274: stuck ContainerCreating after the restart",
-                |world| {
-                    slice(world)["endpoints"][1]["conditions"] =
-                        json!({"ready": false, "serving": false, "terminating": false})
-                },
-                settle,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (not ready)",
-            ),
-            row(
-                "absent conditions mean ready",
-                |world| slice(world)["endpoints"][1]["conditions"] = json!({}),
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "a dead node's endpoint stays ready: node not Ready",
-                |world| world.named(SourceId::Nodes, "worker3")["status"]["conditions"][0]["status"] = json!("Unknown"),
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 is not Ready: Unknown (KubeletReady))",
-            ),
-            row(
-                "a dead node's endpoint stays ready: Lease of 41 s",
-                |world| world.of(SourceId::Leases)[2] = node_lease("worker3", 41),
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 last renewed its Lease 41 s ago)",
-            ),
-            row(
-                "the boundary: Lease of 40 s",
-                |world| world.of(SourceId::Leases)[2] = node_lease("worker3", 40),
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "no Lease at all",
-                |world| drop(world.of(SourceId::Leases).remove(2)),
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 has no Lease)",
-            ),
-            row(
-                "the node is gone",
-                |world| drop(world.of(SourceId::Nodes).remove(2)),
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 does not exist)",
-            ),
-            row(
-                "no nodeName",
-                |world| slice(world)["endpoints"][1]["nodeName"] = Value::Null,
-                start,
-                UNKNOWN,
-                Reason::ObservationMalformed,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2, and 1 cannot be placed: coredns-a on worker1, coredns-b not counted (it has no nodeName, or two)",
-            ),
+            ("healthy, exactly two", same, start, PASS, Reason::Passed, "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("k3s#1606: a single CoreDNS", only_one, start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1"),
+            ("k3s#1606, accepted by min_replicas = 1", only_one, |case| case.settings.coredns.min_replicas = 1, PASS, Reason::Passed, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1"),
+            ("a terminating pod serves on and does not count", second_terminates, start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (terminating)"),
+            ("k3s#9274: stuck ContainerCreating after the restart", |world| { slice(world)["endpoints"][1]["conditions"] = json!({"ready": false, "serving": false, "terminating": false}) }, settle, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (not ready)"),
+            ("absent conditions mean ready", |world| slice(world)["endpoints"][1]["conditions"] = json!({}), start, PASS, Reason::Passed, "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("a dead node's endpoint stays ready: node not Ready", |world| world.named(SourceId::Nodes, "worker3")["status"]["conditions"][0]["status"] = json!("Unknown"), start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 is not Ready: Unknown (KubeletReady))"),
+            ("a dead node's endpoint stays ready: Lease of 41 s", |world| world.of(SourceId::Leases)[2] = node_lease("worker3", 41), start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 last renewed its Lease 41 s ago)"),
+            ("the boundary: Lease of 40 s", |world| world.of(SourceId::Leases)[2] = node_lease("worker3", 40), start, PASS, Reason::Passed, "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("no Lease at all", |world| drop(world.of(SourceId::Leases).remove(2)), start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 has no Lease)"),
+            ("the node is gone", |world| drop(world.of(SourceId::Nodes).remove(2)), start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b not counted (node worker3 does not exist)"),
+            ("no nodeName", |world| slice(world)["endpoints"][1]["nodeName"] = Value::Null, start, UNKNOWN, Reason::ObservationMalformed, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2, and 1 cannot be placed: coredns-a on worker1, coredns-b not counted (it has no nodeName, or two)"),
         ]);
     }
 
     #[test]
+    #[rustfmt::skip]
     fn finding_who_answers() {
         check_all(vec![
-            row(
-                "scaled to zero: endpoints null",
-                |world| slice(world)["endpoints"] = Value::Null,
-                start,
-                BLOCK,
-                Reason::CoreDNSNotFound,
-                "nothing answers DNS: Service kube-system/kube-dns: no endpoint",
-            ),
-            row(
-                "a Service without slices",
-                |world| world.of(SourceId::EndpointSlices).clear(),
-                start,
-                BLOCK,
-                Reason::CoreDNSNotFound,
-                "nothing answers DNS: Service kube-system/kube-dns: no endpoint",
-            ),
-            row(
-                "no Service: pods",
-                without_service,
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind the pods labelled k8s-app=kube-dns in kube-system, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "no Service, one pod not Ready",
-                |world| {
-                    without_service(world);
-                    world.named(SourceId::DnsPods, "coredns-b")["status"]["conditions"][0]["status"] = json!("False");
-                },
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind the pods labelled k8s-app=kube-dns in kube-system, wanted 2: coredns-a on worker1, coredns-b not counted (not ready: False)",
-            ),
-            row(
-                "no Service: node-local-dns and the autoscaler are no DNS",
-                |world| {
-                    without_service(world);
-                    for (pod, label) in
-                        world.of(SourceId::DnsPods).iter_mut().zip(["node-local-dns", "kube-dns-autoscaler"])
-                    {
-                        pod["metadata"]["labels"]["k8s-app"] = json!(label);
-                    }
-                },
-                start,
-                BLOCK,
-                Reason::CoreDNSNotFound,
-                "nothing answers DNS: the pods labelled k8s-app=kube-dns in kube-system: no endpoint",
-            ),
-            row(
-                "dual stack: a pod in two slices is one",
-                |world| {
-                    let mut second = dns_slice(&[dns_endpoint("coredns-a", "worker1")]);
-                    second["metadata"]["name"] = json!("kube-dns-v6");
-                    second["addressType"] = json!("IPv6");
-                    second["endpoints"][0]["addresses"] = json!(["fd00::1"]);
-                    only_one(world);
-                    world.of(SourceId::EndpointSlices).push(second);
-                },
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1",
-            ),
-            row(
-                "many endpoints: the union of all slices",
-                |world| {
-                    only_one(world);
-                    let mut second = dns_slice(&[dns_endpoint("coredns-b", "worker3")]);
-                    second["metadata"]["name"] = json!("kube-dns-second");
-                    world.of(SourceId::EndpointSlices).push(second);
-                },
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "NodeLocal DNSCache: a second Service over the same pods",
-                |world| {
-                    let mut service = dns_service();
-                    service["metadata"]["name"] = json!("kube-dns-upstream");
-                    world.of(SourceId::Services).push(service);
-                    only_one(world);
-                    let mut second = dns_slice(&[dns_endpoint("coredns-a", "worker1")]);
-                    second["metadata"]["name"] = json!("kube-dns-upstream-1");
-                    second["metadata"]["labels"]["kubernetes.io/service-name"] = json!("kube-dns-upstream");
-                    world.of(SourceId::EndpointSlices).push(second);
-                },
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns and kube-system/kube-dns-upstream, wanted 2: coredns-a on worker1",
-            ),
-            row(
-                "another Service's slice does not count",
-                |world| {
-                    only_one(world);
-                    let mut other = dns_slice(&[dns_endpoint("web-b", "worker3")]);
-                    other["metadata"]["labels"]["kubernetes.io/service-name"] = json!("web");
-                    world.of(SourceId::EndpointSlices).push(other);
-                },
-                start,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1",
-            ),
+            ("scaled to zero: endpoints null", |world| slice(world)["endpoints"] = Value::Null, start, BLOCK, Reason::CoreDNSNotFound, "nothing answers DNS: Service kube-system/kube-dns: no endpoint"),
+            ("a Service without slices", |world| world.of(SourceId::EndpointSlices).clear(), start, BLOCK, Reason::CoreDNSNotFound, "nothing answers DNS: Service kube-system/kube-dns: no endpoint"),
+            ("no Service: pods", without_service, start, PASS, Reason::Passed, "2 ready DNS endpoints behind the pods labelled k8s-app=kube-dns in kube-system, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("no Service, one pod not Ready", |world| { without_service(world); world.named(SourceId::DnsPods, "coredns-b")["status"]["conditions"][0]["status"] = json!("False"); }, start, BLOCK, FEW, "1 ready DNS endpoint behind the pods labelled k8s-app=kube-dns in kube-system, wanted 2: coredns-a on worker1, coredns-b not counted (not ready: False)"),
+            ("no Service: node-local-dns and the autoscaler are no DNS", |world| { without_service(world); for (pod, label) in world.of(SourceId::DnsPods).iter_mut().zip(["node-local-dns", "kube-dns-autoscaler"]) { pod["metadata"]["labels"]["k8s-app"] = json!(label); } }, start, BLOCK, Reason::CoreDNSNotFound, "nothing answers DNS: the pods labelled k8s-app=kube-dns in kube-system: no endpoint"),
+            ("dual stack: a pod in two slices is one", |world| { let mut second = dns_slice(&[dns_endpoint("coredns-a", "worker1")]); second["metadata"]["name"] = json!("kube-dns-v6"); second["addressType"] = json!("IPv6"); second["endpoints"][0]["addresses"] = json!(["fd00::1"]); only_one(world); world.of(SourceId::EndpointSlices).push(second); }, start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1"),
+            ("many endpoints: the union of all slices", |world| { only_one(world); let mut second = dns_slice(&[dns_endpoint("coredns-b", "worker3")]); second["metadata"]["name"] = json!("kube-dns-second"); world.of(SourceId::EndpointSlices).push(second); }, start, PASS, Reason::Passed, "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("NodeLocal DNSCache: a second Service over the same pods", |world| { let mut service = dns_service(); service["metadata"]["name"] = json!("kube-dns-upstream"); world.of(SourceId::Services).push(service); only_one(world); let mut second = dns_slice(&[dns_endpoint("coredns-a", "worker1")]); second["metadata"]["name"] = json!("kube-dns-upstream-1"); second["metadata"]["labels"]["kubernetes.io/service-name"] = json!("kube-dns-upstream"); world.of(SourceId::EndpointSlices).push(second); }, start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns and kube-system/kube-dns-upstream, wanted 2: coredns-a on worker1"),
+            ("another Service's slice does not count", |world| { only_one(world); let mut other = dns_slice(&[dns_endpoint("web-b", "worker3")]); other["metadata"]["labels"]["kubernetes.io/service-name"] = json!("web"); world.of(SourceId::EndpointSlices).push(other); }, start, BLOCK, FEW, "1 ready DNS endpoint behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1"),
         ]);
     }
 
     #[test]
+    #[rustfmt::skip]
     fn rollouts() {
         check_all(vec![
-            row(
-                "k8s-snap#2646: pods of the old template are left",
-                |world| {
-                    world.named(SourceId::Deployments, "coredns")["status"]["updatedReplicas"] = json!(1);
-                },
-                start,
-                BLOCK,
-                Reason::CoreDNSRollingOut,
-                "Deployment kube-system/coredns is being rolled out: status.updatedReplicas is 1, wanted 2",
-            ),
-            row(
-                "the controller has not seen the new spec",
-                |world| {
-                    world.named(SourceId::Deployments, "coredns")["status"]["observedGeneration"] = json!(2);
-                },
-                start,
-                BLOCK,
-                Reason::CoreDNSRollingOut,
-                "Deployment kube-system/coredns is being rolled out: status.observedGeneration is 2, wanted 3",
-            ),
-            row(
-                "a rollout does not hold the hand-over",
-                |world| {
-                    world.named(SourceId::Deployments, "coredns")["status"]["updatedReplicas"] = json!(1);
-                },
-                handover,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "k8s-snap#2811: the third pod is Pending, two are ready",
-                |world| {
-                    *world.named(SourceId::Deployments, "coredns") = dns_deployment(3);
-                },
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "CoreDNS as a DaemonSet has no Deployment",
-                |world| world.of(SourceId::Deployments).clear(),
-                start,
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
-            row(
-                "a Deployment without pod labels",
-                |world| {
-                    world.named(SourceId::Deployments, "coredns")["spec"]["template"]["metadata"]["labels"] =
-                        Value::Null;
-                },
-                start,
-                UNKNOWN,
-                Reason::ObservationMalformed,
-                "Deployment kube-system/coredns: spec.template.metadata.labels is missing",
-            ),
+            ("k8s-snap#2646: pods of the old template are left", |world| { world.named(SourceId::Deployments, "coredns")["status"]["updatedReplicas"] = json!(1); }, start, BLOCK, Reason::CoreDNSRollingOut, "Deployment kube-system/coredns is being rolled out: status.updatedReplicas is 1, wanted 2"),
+            ("the controller has not seen the new spec", |world| { world.named(SourceId::Deployments, "coredns")["status"]["observedGeneration"] = json!(2); }, start, BLOCK, Reason::CoreDNSRollingOut, "Deployment kube-system/coredns is being rolled out: status.observedGeneration is 2, wanted 3"),
+            ("a rollout does not hold the hand-over", |world| { world.named(SourceId::Deployments, "coredns")["status"]["updatedReplicas"] = json!(1); }, handover, PASS, Reason::Passed, "2 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("k8s-snap#2811: the third pod is Pending, two are ready", |world| { *world.named(SourceId::Deployments, "coredns") = dns_deployment(3); }, start, PASS, Reason::Passed, "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("CoreDNS as a DaemonSet has no Deployment", |world| world.of(SourceId::Deployments).clear(), start, PASS, Reason::Passed, "2 ready DNS endpoints behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
+            ("a Deployment without pod labels", |world| { world.named(SourceId::Deployments, "coredns")["spec"]["template"]["metadata"]["labels"] = Value::Null; }, start, UNKNOWN, Reason::ObservationMalformed, "Deployment kube-system/coredns: spec.template.metadata.labels is missing"),
         ]);
     }
 
     #[test]
+    #[rustfmt::skip]
     fn handing_over() {
         let on_target: Bend = |world| slice(world)["endpoints"][1]["nodeName"] = json!("worker2");
         check_all(vec![
-            row(
-                "two others are schedulable, one endpoint is still on the target",
-                on_target,
-                handover,
-                BLOCK,
-                FEW,
-                "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker2",
-            ),
-            row(
-                "k8s-snap#2811: one other is cordoned, so one endpoint will do",
-                |world| {
-                    only_one(world);
-                    world.named(SourceId::Nodes, "worker3")["spec"]["unschedulable"] = json!(true);
-                },
-                handover,
-                PASS,
-                Reason::Passed,
-                "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1",
-            ),
-            row(
-                "nothing remains",
-                |world| {
-                    slice(world)["endpoints"] = json!([dns_endpoint("coredns-a", "worker2")]);
-                    world.named(SourceId::Nodes, "worker3")["spec"]["unschedulable"] = json!(true);
-                },
-                handover,
-                BLOCK,
-                FEW,
-                "0 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker2",
-            ),
-            row(
-                "an ignored node takes none",
-                |world| {
-                    only_one(world);
-                    world.named(SourceId::Nodes, "worker3")["metadata"]["labels"] = json!({});
-                },
-                |case| {
-                    handover(case);
-                    case.settings.limits.ignore_nodes = vec!["worker3".to_owned()];
-                },
-                PASS,
-                Reason::Passed,
-                "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1",
-            ),
-            row(
-                "cordon-only moves no pod: one not on the target",
-                on_target,
-                cordon_only,
-                PASS,
-                Reason::Passed,
-                "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1, coredns-b on worker2",
-            ),
-            row(
-                "cordon-only, all on the target",
-                |world| slice(world)["endpoints"] = json!([dns_endpoint("coredns-a", "worker2")]),
-                cordon_only,
-                BLOCK,
-                FEW,
-                "0 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker2",
-            ),
-            row(
-                "min_replicas = 3 is a wish for the start only",
-                same,
-                |case| {
-                    handover(case);
-                    case.settings.coredns.min_replicas = 3;
-                },
-                PASS,
-                Reason::Passed,
-                "2 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3",
-            ),
+            ("two others are schedulable, one endpoint is still on the target", on_target, handover, BLOCK, FEW, "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker2"),
+            ("k8s-snap#2811: one other is cordoned, so one endpoint will do", |world| { only_one(world); world.named(SourceId::Nodes, "worker3")["spec"]["unschedulable"] = json!(true); }, handover, PASS, Reason::Passed, "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1"),
+            ("nothing remains", |world| { slice(world)["endpoints"] = json!([dns_endpoint("coredns-a", "worker2")]); world.named(SourceId::Nodes, "worker3")["spec"]["unschedulable"] = json!(true); }, handover, BLOCK, FEW, "0 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker2"),
+            ("an ignored node takes none", |world| { only_one(world); world.named(SourceId::Nodes, "worker3")["metadata"]["labels"] = json!({}); }, |case| { handover(case); case.settings.limits.ignore_nodes = vec!["worker3".to_owned()]; }, PASS, Reason::Passed, "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1"),
+            ("cordon-only moves no pod: one not on the target", on_target, cordon_only, PASS, Reason::Passed, "1 ready DNS endpoint not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker1, coredns-b on worker2"),
+            ("cordon-only, all on the target", |world| slice(world)["endpoints"] = json!([dns_endpoint("coredns-a", "worker2")]), cordon_only, BLOCK, FEW, "0 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 1: coredns-a on worker2"),
+            ("min_replicas = 3 is a wish for the start only", same, |case| { handover(case); case.settings.coredns.min_replicas = 3; }, PASS, Reason::Passed, "2 ready DNS endpoints not on worker2 behind Service kube-system/kube-dns, wanted 2: coredns-a on worker1, coredns-b on worker3"),
         ]);
     }
 
     #[test]
+    #[rustfmt::skip]
     fn what_cannot_be_read() {
         let failed = "services could not be read (forbidden): no";
         let old = "what is known of endpoint-slices is 31 s old, allowed are 30 s";
         check_all(vec![
-            row(
-                "absent",
-                same,
-                |case| case.facts.services = Observation::Absent { at: now() },
-                UNKNOWN,
-                Reason::ObservationFailed,
-                "the API says that services do not exist, although the kind is built in",
-            ),
-            row(
-                "not asked",
-                same,
-                |case| case.facts.services = Observation::NotAsked,
-                UNKNOWN,
-                Reason::NotAsked,
-                "nothing asked for services",
-            ),
-            row(
-                "failed",
-                same,
-                |case| {
-                    case.facts.services =
-                        Observation::Failed { kind: FailureKind::Forbidden, detail: "no".to_owned(), at: now() }
-                },
-                UNKNOWN,
-                Reason::ObservationFailed,
-                failed,
-            ),
-            row(
-                "stale",
-                same,
-                |case| {
-                    if let Observation::Known { at, .. } = &mut case.facts.endpoint_slices {
-                        *at = now() - jiff::SignedDuration::from_secs(31)
-                    }
-                },
-                UNKNOWN,
-                Reason::ObservationStale,
-                old,
-            ),
-            row(
-                "malformed slice: no verdict on what it may hold",
-                |world| slice(world)["endpoints"][1]["conditions"]["ready"] = json!("yes"),
-                start,
-                UNKNOWN,
-                Reason::ObservationMalformed,
-                "EndpointSlice kube-system/kube-dns-x4k2p: endpoints[1].conditions.ready is text, wanted true or false",
-            ),
-            row(
-                "malformed node: its endpoint is in doubt",
-                |world| {
-                    drop(
-                        world.named(SourceId::Nodes, "worker3")["status"]
-                            .as_object_mut()
-                            .and_then(|status| status.remove("nodeInfo")),
-                    )
-                },
-                start,
-                UNKNOWN,
-                Reason::ObservationMalformed,
-                "Node worker3: status.nodeInfo is missing; and 1 more",
-            ),
+            ("absent", same, |case| case.facts.services = Observation::Absent { at: now() }, UNKNOWN, Reason::ObservationFailed, "the API says that services do not exist, although the kind is built in"),
+            ("not asked", same, |case| case.facts.services = Observation::NotAsked, UNKNOWN, Reason::NotAsked, "nothing asked for services"),
+            ("failed", same, |case| { case.facts.services = Observation::Failed { kind: FailureKind::Forbidden, detail: "no".to_owned(), at: now() } }, UNKNOWN, Reason::ObservationFailed, failed),
+            ("stale", same, |case| { if let Observation::Known { at, .. } = &mut case.facts.endpoint_slices { *at = now() - jiff::SignedDuration::from_secs(31) } }, UNKNOWN, Reason::ObservationStale, old),
+            ("malformed slice: no verdict on what it may hold", |world| slice(world)["endpoints"][1]["conditions"]["ready"] = json!("yes"), start, UNKNOWN, Reason::ObservationMalformed, "EndpointSlice kube-system/kube-dns-x4k2p: endpoints[1].conditions.ready is text, wanted true or false"),
+            ("malformed node: its endpoint is in doubt", |world| { drop( world.named(SourceId::Nodes, "worker3")["status"] .as_object_mut() .and_then(|status| status.remove("nodeInfo")), ) }, start, UNKNOWN, Reason::ObservationMalformed, "Node worker3: status.nodeInfo is missing; and 1 more"),
         ]);
     }
 

@@ -41,7 +41,9 @@ pub(super) fn judge<'a>(
             even(draft, &members);
             Some(format!("{} etcd voters are healthy", members.len()))
         }
-        Moment::Start | Moment::Cordoned | Moment::Handover => Some(quorum(draft, input, &members, leases)),
+        Moment::Start | Moment::Cordoned | Moment::Handover => {
+            Some(quorum(draft, input, &members, leases, nodes.complete))
+        }
     }
 }
 
@@ -55,9 +57,10 @@ fn quorum<'a>(
     input: &'a GateInput<'a>,
     members: &[&'a Node],
     leases: &Listing<'a, Lease>,
+    complete: bool,
 ) -> String {
     let target = members.iter().copied().find(|node| node.metadata.name == input.target);
-    let away = flight::nodes_in_flight(draft, input).unwrap_or_default();
+    let away = flight::nodes_in_flight(draft, input, members).unwrap_or_default();
     let others: Vec<&Node> = members.iter().copied().filter(|node| node.metadata.name != input.target).collect();
     let states: Vec<Health> = others
         .iter()
@@ -69,9 +72,17 @@ fn quorum<'a>(
             }
         })
         .collect();
+    if let Some(target) = target {
+        own(draft, target);
+    }
+    if !complete {
+        // How many vote is not known, which the draft tells already.
+        return String::new();
+    }
     even(draft, members);
-    let Some(target) = target else { return format!("{} etcd voters are healthy", others.len()) };
-    own(draft, target);
+    if target.is_none() {
+        return format!("{} etcd voters are healthy", others.len());
+    }
     let healthy = states.iter().filter(|state| **state == Health::Healthy).count();
     let doubtful = states.iter().filter(|state| **state == Health::Doubtful).count();
     let (all, wanted) = (members.len(), members.len() / 2 + 1);
