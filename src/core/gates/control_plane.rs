@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn at(case: &mut Case, moment: Moment) {
-        *case = std::mem::replace(case, Case::default()).with_run();
+        *case = std::mem::take(case).with_run();
         case.moment = moment;
     }
 
@@ -301,7 +301,7 @@ mod tests {
         ("k3s#10942: another member is not Ready", |world| ready(world, "worker1", "Unknown"), start, BLOCK, QUORUM, "etcd member: node worker1 is not Ready: Unknown (KubeletReady); and 1 more"),
         ("k3s#11349: it fails while the target is drained", |world| ready(world, "worker1", "Unknown"), |case| at(case, Moment::Cordoned), BLOCK, QUORUM, "etcd member: node worker1 is not Ready: Unknown (KubeletReady); and 1 more"),
         ("a member's Lease is old: its condition outlives the truth", |world| world.of(SourceId::Leases)[0] = node_lease("worker1", 41), start, BLOCK, QUORUM, "etcd member worker1 does not renew its Lease: 41 s ago; and 1 more"),
-        ("k3s#2281: one member at a time", |world| in_flight(world, "worker3"), start, BLOCK, QUORUM, "etcd member worker3 is in maintenance; and 1 more"),
+        ("k3s#2281: one member at a time", |world| in_flight(world, "worker3"), start, BLOCK, QUORUM, "etcd member worker3 is in maintenance by another run; and 1 more"),
         ("k3s#8496: a learner that is stuck", |world| learner(world, "worker3"), start, BLOCK, VOTER, "etcd member worker3 is no voter: EtcdIsVoter is False (MemberIsLearner); and 1 more"),
         ("k3s#8496: a worker waits for it too", |world| { workers(world, &["worker2"]); learner(world, "worker3"); }, start, BLOCK, VOTER, "etcd member worker3 is no voter: EtcdIsVoter is False (MemberIsLearner); and 1 more"),
         ("the target itself is a learner", |world| learner(world, "worker2"), start, WARN, VOTER, "the node itself, worker2, is no etcd voter: EtcdIsVoter is False (MemberIsLearner)"),
@@ -362,11 +362,7 @@ mod tests {
             }
             let mut world = World::healthy();
             bend(&mut world);
-            let left = survivors(&GATE, &world, |world| {
-                let mut case = world.case();
-                shape(&mut case);
-                case
-            });
+            let left = survivors(&GATE, &world, shape);
             assert_eq!(left, Vec::<String>::new(), "{name}");
         }
     }

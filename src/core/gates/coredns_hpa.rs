@@ -310,7 +310,7 @@ mod tests {
     fn same(_: &mut World) {}
     fn start(_: &mut Case) {}
     fn settle(case: &mut Case) {
-        *case = std::mem::replace(case, Case::default()).with_run();
+        *case = std::mem::take(case).with_run();
         case.moment = Moment::Settle;
     }
 
@@ -385,11 +385,7 @@ mod tests {
         for (name, bend, shape, status, ..) in ROWS.iter().filter(|row| row.3 == BLOCK) {
             let mut world = World::healthy();
             bend(&mut world);
-            let left = survivors(&GATE, &world, |world| {
-                let mut case = world.case();
-                shape(&mut case);
-                case
-            });
+            let left = survivors(&GATE, &world, shape);
             // The controller writes AbleToScale in every sync, before all else: where it is absent there was no sync,
             // and ScalingActive is absent too, which blocks. Alone it cannot vanish.
             let able = |left: &&String| !(name.starts_with("it computes") && left.contains("conditions.0"));

@@ -102,7 +102,7 @@ mod tests {
     const COLOCATED: Reason = Reason::CoreDNSReplicasColocated;
     const ONLY: Reason = Reason::CoreDNSOnlyOnTarget;
 
-    fn endpoints<'a>(world: &'a mut World) -> &'a mut Value {
+    fn endpoints(world: &mut World) -> &mut Value {
         &mut world.named(SourceId::EndpointSlices, "kube-dns-x4k2p")["endpoints"]
     }
 
@@ -134,7 +134,7 @@ mod tests {
     fn start(_: &mut Case) {}
     fn handover(case: &mut Case) {
         case.moment = Moment::Handover;
-        *case = std::mem::replace(case, Case::default()).with_run();
+        *case = std::mem::take(case).with_run();
     }
     fn settle(case: &mut Case) {
         handover(case);
@@ -193,11 +193,7 @@ mod tests {
             }
             let mut world = World::healthy();
             bend(&mut world);
-            let left = survivors(&GATE, &world, |world| {
-                let mut case = world.case();
-                shape(&mut case);
-                case
-            });
+            let left = survivors(&GATE, &world, shape);
             let left: Vec<String> = left.into_iter().filter(|left| !allowed(left)).collect();
             assert_eq!(left, Vec::<String>::new(), "{name}");
         }

@@ -107,7 +107,7 @@ fn in_flight(draft: &mut Draft<'_>, member: &Node, away: &BTreeSet<&str>) -> boo
     let found = away.contains(name);
     if found {
         let evidence = Evidence::new(format!("Node {name}"), "maintenance", "in flight", "none on an etcd member");
-        draft.block(Reason::EtcdQuorumAtRisk, format!("etcd member {name} is in maintenance"), evidence);
+        draft.block(Reason::EtcdQuorumAtRisk, format!("etcd member {name} is in maintenance by another run"), evidence);
     }
     found
 }

@@ -79,12 +79,15 @@ mod tests {
     use crate::facts::{Observation, Service};
     use serde_json::json;
 
+    /// Name, what the source said, how many items and whether that is all, and the finding.
+    type Row = (&'static str, Listed<Service>, Option<(usize, bool)>, Status, Reason);
+
     #[test]
     fn a_list_that_was_not_answered_is_never_empty() {
         let good = json!({"metadata": {"name": "a", "namespace": "x"}, "spec": {}});
         let nowhere = json!({"metadata": {"name": "b"}, "spec": {}});
         let broken = json!({"metadata": {"name": "c", "namespace": "x"}});
-        let rows: [(&str, Listed<Service>, Option<(usize, bool)>, Status, Reason); 6] = [
+        let rows: [Row; 6] = [
             ("known", known::<Service>(std::slice::from_ref(&good)), Some((1, true)), Status::Pass, Reason::Passed),
             ("empty", known::<Service>(&[]), Some((0, true)), Status::Pass, Reason::Passed),
             ("absent", Observation::Absent { at: now() }, None, Status::Unknown, Reason::ObservationFailed),

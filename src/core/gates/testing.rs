@@ -399,24 +399,56 @@ fn retype(document: &mut Value, pointer: &str) {
     *value = if value.is_string() { json!(7) } else { json!("odd") };
 }
 
-/// Spoils every path of every document that a gate reads, one at a time, in a world where the gate stops the run;
-/// `shape` makes the case of a world. Returns what no longer stops: each must be allowed by its own reason.
-pub(crate) fn survivors(gate: &GateSpec, world: &World, shape: impl Fn(&mut World) -> Case) -> Vec<String> {
-    let stands = shape(&mut world.clone()).ask(gate);
+/// Spoils every path of every document that a gate reads, one at a time, in a world where the gate blocks; `shape`
+/// makes the rest of the case. Returns what no longer stops: each must be allowed for a reason of its own, such as a
+/// default that Kubernetes itself defines.
+pub(crate) fn survivors(gate: &GateSpec, world: &World, shape: impl FnOnce(&mut Case)) -> Vec<String> {
+    let mut case = world.clone().case();
+    shape(&mut case);
+    let stands = case.ask(gate);
     assert_eq!(stands.status, Status::Block, "the fixture blocks: {}", stands.message);
+    let whole = case.facts.clone();
     let mut left = Vec::new();
     for source in gate.reads {
-        for (index, document) in world.0.get(source).into_iter().flatten().enumerate() {
+        let documents = world.0.get(source).map(Vec::as_slice).unwrap_or_default();
+        for (index, document) in documents.iter().enumerate() {
+            let name = document["metadata"]["name"].as_str().unwrap_or("?");
+            let mut list = documents.to_vec();
             for (told, spoilt) in mutations(document) {
-                let mut world = world.clone();
-                world.of(*source)[index] = spoilt;
-                if !shape(&mut world).ask(gate).stops() {
-                    left.push(format!("{source} {}: {told}", document["metadata"]["name"].as_str().unwrap_or("?")));
+                list[index] = spoilt;
+                case.facts = whole.clone();
+                list_anew(&mut case.facts, *source, &list);
+                if !case.ask(gate).stops() {
+                    left.push(format!("{source} {name}: {told}"));
                 }
             }
         }
     }
     left
+}
+
+/// Puts documents in the place of one list.
+fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
+    match source {
+        SourceId::Nodes => facts.nodes = known(documents),
+        SourceId::Leases => facts.leases = known(documents),
+        SourceId::DaemonSets => facts.daemon_sets = known(documents),
+        SourceId::Services => facts.services = known(documents),
+        SourceId::EndpointSlices => facts.endpoint_slices = known(documents),
+        SourceId::DnsPods => facts.dns_pods = known(documents),
+        SourceId::Deployments => facts.deployments = known(documents),
+        SourceId::HorizontalPodAutoscalers => facts.horizontal_pod_autoscalers = known(documents),
+        SourceId::PodDisruptionBudgets => facts.pod_disruption_budgets = known(documents),
+        SourceId::LonghornVolumes => facts.longhorn_volumes = known(documents),
+        SourceId::LonghornReplicas => facts.longhorn_replicas = known(documents),
+        SourceId::LonghornEngines => facts.longhorn_engines = known(documents),
+        SourceId::LonghornSettings => facts.longhorn_settings = known(documents),
+        SourceId::VolumeAttachments => facts.volume_attachments = known(documents),
+        SourceId::ConfigMaps => facts.config_maps = known(documents),
+        SourceId::Maintenances => facts.maintenances = known(documents),
+        SourceId::MaintenanceReports => facts.maintenance_reports = known(documents),
+        SourceId::ApiServers | SourceId::Matrix => unreachable!("{source} has no documents"),
+    }
 }
 
 #[cfg(test)]
