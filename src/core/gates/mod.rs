@@ -105,7 +105,7 @@ pub struct GateInput<'a> {
 }
 
 /// What gates know of the run that asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunContext {
     /// uid of the record.
     pub maintenance_uid: String,

@@ -219,15 +219,14 @@ impl Case {
         World::healthy().case()
     }
 
-    /// The run that asks, where the moment has one; the node came back a minute ago.
+    /// The run that asks, where the moment has one; the node came back 90 s ago.
     pub(crate) fn with_run(mut self) -> Self {
         self.run = Some(RunContext {
             maintenance_uid: "uid-run".to_owned(),
             term: 1,
             boot_id_before: Some("boot-before".to_owned()),
-            was_unschedulable: false,
             returned_at: Some(now() - SignedDuration::from_secs(90)),
-            baseline: vec![],
+            ..RunContext::default()
         });
         self
     }
