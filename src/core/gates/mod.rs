@@ -10,13 +10,19 @@ mod control_plane;
 mod coredns_hpa;
 mod coredns_replicas;
 mod coredns_spread;
+mod dns;
 mod draft;
+mod etcd;
 mod exclusive;
+mod flight;
 mod kubelet_reachability;
+mod listing;
 mod longhorn_volumes;
 mod nodes;
 mod nodes_ready;
 mod storage;
+#[cfg(test)]
+mod properties;
 mod target;
 #[cfg(test)]
 mod testing;
@@ -100,7 +106,7 @@ pub struct GateInput<'a> {
 }
 
 /// What gates know of the run that asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunContext {
     /// uid of the record.
     pub maintenance_uid: String,
