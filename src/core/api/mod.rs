@@ -5,11 +5,13 @@
 mod finding;
 mod gate;
 pub mod names;
+mod owner;
 mod reason;
 mod source;
 
 pub use finding::{Evidence, Finding, Status};
 pub(crate) use gate::names;
 pub use gate::{GateId, Moment, Policy, Strategy, Trigger, UnknownName};
+pub use owner::{Document, Halt, Hold, Owner, Proven, UnreadableDocument, is_over};
 pub use reason::Reason;
 pub use source::SourceId;
