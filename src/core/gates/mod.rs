@@ -14,8 +14,11 @@ mod draft;
 mod exclusive;
 mod kubelet_reachability;
 mod longhorn_volumes;
+#[cfg(test)]
+mod mutation;
 mod nodes;
 mod nodes_ready;
+mod reading;
 mod target;
 #[cfg(test)]
 mod testing;
@@ -99,7 +102,7 @@ pub struct GateInput<'a> {
 }
 
 /// What gates know of the run that asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunContext {
     /// uid of the record.
     pub maintenance_uid: String,
@@ -111,6 +114,9 @@ pub struct RunContext {
     pub was_unschedulable: bool,
     /// When the node came back, once it has.
     pub returned_at: Option<Timestamp>,
+    /// Whether the pod of the leader that drives the run is on the target and no other replica can take over; none
+    /// where nothing asked. The driver supplies it: it knows its own pod and the standbys, no fact does.
+    pub leader_on_target: Option<bool>,
     /// What was already failing at the start or waived by a person, so that verify and settle only ask for no worse.
     pub baseline: Vec<Finding>,
 }
