@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Draft, GateInput, Read};
 use crate::api::{Document, Evidence, GateId, Reason, SourceId};
-use crate::facts::{Item, Listed, Maintenance, Node};
+use crate::facts::{Item, Listed, Maintenance, Node, Observation};
 
 /// A list that every cluster can answer: its kind is built in. An answer that it does not exist, or no answer at
 /// all, is an unknown like any other failure.
@@ -14,6 +14,19 @@ pub(super) fn required<'a, T>(draft: &mut Draft<'a>, source: SourceId, listed: &
         Read::Unreadable => None,
         Read::Absent => not_read(draft, source, "the API says that the kind does not exist, and it is built in"),
         Read::NotAsked => not_read(draft, source, "nothing asked for it"),
+    }
+}
+
+/// The same for what is no list: the answers of the API servers, the matrix.
+pub(super) fn required_value<'a, T>(
+    draft: &mut Draft<'a>,
+    source: SourceId,
+    observation: &'a Observation<T>,
+) -> Option<&'a T> {
+    match draft.observe(source, observation) {
+        Read::Known(value) => Some(value),
+        Read::Unreadable => None,
+        Read::Absent | Read::NotAsked => not_read(draft, source, "nothing asked for it"),
     }
 }
 
@@ -67,14 +80,19 @@ pub(super) fn deletion_taint(node: &Node) -> Option<&str> {
     node.taints.iter().map(|taint| taint.key.as_str()).find(|key| key.starts_with("ToBeDeleted"))
 }
 
-/// Whether this very field of this object was already failing when the run began, or was waived then: verify and
-/// settle only ask that it is no worse.
+/// Whether this very field of this object was failing in the same way when the run began, or was waived then: verify
+/// and settle only ask that it is no worse. "In the same way" is the first word of the value: what was unknown then and
+/// is broken now is worse, another age or error text is not.
 pub(super) fn was_failing(input: &GateInput<'_>, gate: GateId, evidence: &Evidence) -> bool {
-    input.run.is_some_and(|run| {
-        run.baseline
-            .iter()
-            .filter(|finding| finding.gate == gate)
-            .flat_map(|finding| &finding.evidence)
-            .any(|old| old.object == evidence.object && old.field == evidence.field)
-    })
+    let same = |old: &Evidence| {
+        old.object == evidence.object
+            && old.field == evidence.field
+            && first_word(&old.value) == first_word(&evidence.value)
+    };
+    let Some(run) = input.run else { return false };
+    run.baseline.iter().filter(|finding| finding.gate == gate).flat_map(|finding| &finding.evidence).any(same)
+}
+
+fn first_word(value: &str) -> Option<&str> {
+    value.split([' ', ':']).find(|word| word.starts_with(|first: char| first.is_alphabetic()))
 }
