@@ -43,10 +43,12 @@ fn check(input: &GateInput<'_>) -> Finding {
     }
     if input.moment == Moment::Start {
         leader_on_target(input, &mut draft);
-        if let Some(reports) = installed(&mut draft, SourceId::MaintenanceReports, &input.facts.maintenance_reports) {
+        if let Some(reports) =
+            installed(input, &mut draft, SourceId::MaintenanceReports, &input.facts.maintenance_reports)
+        {
             post_check(&mut draft, &reports);
         }
-        let maintenances = installed(&mut draft, SourceId::Maintenances, &input.facts.maintenances);
+        let maintenances = installed(input, &mut draft, SourceId::Maintenances, &input.facts.maintenances);
         if let (Some(nodes), Some(maintenances)) = (&nodes, maintenances) {
             proven(&mut draft, nodes, &maintenances);
         }

@@ -34,7 +34,7 @@ pub(super) const GATE: GateSpec = GateSpec {
 fn check(input: &GateInput<'_>) -> Finding {
     let mut draft = Draft::new(GateId::Exclusive, input);
     let all = required(&mut draft, SourceId::Nodes, &input.facts.nodes);
-    let maintenances = installed(&mut draft, SourceId::Maintenances, &input.facts.maintenances);
+    let maintenances = installed(input, &mut draft, SourceId::Maintenances, &input.facts.maintenances);
     let daemon_sets = required(&mut draft, SourceId::DaemonSets, &input.facts.daemon_sets);
     let mut count = 0;
     if let Some(all) = &all {

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::reading::{required, required_value, was_failing};
+use super::reading::{may_be_a_dump, required, required_value, was_failing};
 use super::{Draft, GateInput, GateSpec, nodes};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{Node, Observation};
@@ -75,7 +75,7 @@ impl Pair<'_> {
 
 fn check(input: &GateInput<'_>) -> Finding {
     let mut draft = Draft::new(GateId::KubeletReachability, input);
-    if matches!(input.facts.matrix, Observation::NotAsked) {
+    if matches!(input.facts.matrix, Observation::NotAsked) && may_be_a_dump(input) {
         return draft
             .not_applicable(Reason::NotAsked, "only a live cluster can say which API server reaches which kubelet");
     }

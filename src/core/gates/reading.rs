@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Draft, GateInput, Read};
-use crate::api::{Document, Evidence, GateId, Reason, SourceId};
+use crate::api::{Document, Evidence, GateId, Moment, Reason, SourceId};
 use crate::facts::{Item, Listed, Maintenance, Node, Observation};
 
 /// A list that every cluster can answer: its kind is built in. An answer that it does not exist, or no answer at
@@ -30,14 +30,25 @@ pub(super) fn required_value<'a, T>(
     }
 }
 
-/// A list whose kind comes with a CRD: where the CRD is not installed there are none.
-pub(super) fn installed<'a, T>(draft: &mut Draft<'a>, source: SourceId, listed: &'a Listed<T>) -> Option<Vec<&'a T>> {
+/// A list whose kind comes with a CRD: where the CRD is not installed there are none, and a dump may not tell.
+pub(super) fn installed<'a, T>(
+    input: &GateInput<'_>,
+    draft: &mut Draft<'a>,
+    source: SourceId,
+    listed: &'a Listed<T>,
+) -> Option<Vec<&'a T>> {
     match draft.read(source, listed) {
         Read::Known(items) => Some(items),
         Read::Absent => Some(Vec::new()),
         Read::Unreadable => None,
+        Read::NotAsked if may_be_a_dump(input) => Some(Vec::new()),
         Read::NotAsked => not_read(draft, source, "nothing asked for it"),
     }
+}
+
+/// Whether something may be not asked at all: a look before any run, perhaps at a dump. A run always asks.
+pub(super) const fn may_be_a_dump(input: &GateInput<'_>) -> bool {
+    matches!(input.moment, Moment::Start) && input.run.is_none()
 }
 
 fn not_read<T>(draft: &mut Draft<'_>, source: SourceId, why: &str) -> Option<T> {

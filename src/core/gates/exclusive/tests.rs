@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::GATE;
-use crate::api::{Reason, Status};
+use crate::api::{Moment, Reason, Status};
 use crate::facts::{FailureKind, Observation};
 use crate::gates::mutation;
 use crate::gates::testing::{Case, NODES, ago, good, known, node, now};
@@ -345,7 +345,24 @@ fn kureds_lock() {
 #[test]
 fn what_could_not_be_read() {
     use {Reason::ObservationFailed, Status::Unknown};
-    let rows: [Row; 9] = [
+    let rows: [Row; 11] = [
+        (
+            "records not asked, in a look at a dump",
+            |c| c.facts.maintenances = Observation::NotAsked,
+            Status::Pass,
+            Reason::Passed,
+            "0 other nodes",
+        ),
+        (
+            "records not asked in a run",
+            |c| {
+                c.moment = Moment::Handover;
+                c.facts.maintenances = Observation::NotAsked;
+            },
+            Unknown,
+            ObservationFailed,
+            "maintenances could not be read: nothing asked for it",
+        ),
         (
             "nodes failed",
             |c| c.facts.nodes = Observation::Failed { kind: FailureKind::Timeout, detail: "5 s".into(), at: now() },
@@ -397,7 +414,7 @@ fn what_could_not_be_read() {
         (
             "a block wins over an unknown",
             |c| {
-                c.facts.maintenances = Observation::NotAsked;
+                c.facts.daemon_sets = Observation::NotAsked;
                 c.facts.nodes = good(&[node("worker1"), node("worker2"), cordoned(node("worker3"))]);
             },
             Status::Block,

@@ -233,15 +233,7 @@ fn start() {
 
 #[test]
 fn what_the_sweep_lacks() {
-    let rows: [Row; 9] = [
-        (
-            "a dump",
-            GREEN,
-            |c| c.facts.matrix = Observation::NotAsked,
-            NotApplicable,
-            Reason::NotAsked,
-            "only a live cluster can say",
-        ),
+    let rows: [Row; 8] = [
         (
             "a cell",
             &["...", ".. ", "..."],
@@ -294,6 +286,13 @@ fn what_the_sweep_lacks() {
     ];
     check(Moment::Start, &rows);
     check(Moment::Settle, &rows);
+    let not_asked = |c: &mut Case| c.facts.matrix = Observation::NotAsked;
+    check(
+        Moment::Start,
+        &[("a dump", GREEN, not_asked, NotApplicable, Reason::NotAsked, "only a live cluster can say")],
+    );
+    let message = "matrix could not be read: nothing asked for it";
+    check(Moment::Verify, &[("a run always asks", GREEN, not_asked, Unknown, Reason::ObservationFailed, message)]);
 
     let mut old = case(Moment::Start, GREEN);
     let Observation::Known { at, .. } = &mut old.facts.matrix else { panic!("a matrix") };
