@@ -18,7 +18,7 @@ use super::{Draft, GateInput, GateSpec, nodes};
 use crate::api::names::ANNOTATION_KURED_LOCK;
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{DaemonSet, Maintenance, Node};
-use crate::kured::lock::{Entry, Lock, MANUAL};
+use crate::kured::lock::{Entry, Format, Lock, MANUAL};
 
 /// The row of this gate.
 pub(super) const GATE: GateSpec = GateSpec {
@@ -39,11 +39,12 @@ fn check(input: &GateInput<'_>) -> Finding {
     let mut count = 0;
     if let Some(all) = &all {
         // Where records could not be read the draft is unknown already; what is seen without them can still block.
-        let unavailable = unavailable(input, all, &maintenances.unwrap_or_default());
+        let runs = in_flight(&maintenances.unwrap_or_default());
+        let unavailable = unavailable(input, all, &runs);
         count = unavailable.len();
         judge_count(input, &mut draft, all, &unavailable);
         for daemon_set in daemon_sets.into_iter().flatten() {
-            judge_lock(input, &mut draft, daemon_set);
+            judge_lock(input, &mut draft, daemon_set, &runs);
         }
     }
     let limit = input.settings.limits.max_unavailable;
@@ -66,7 +67,7 @@ struct Unavailable {
 fn unavailable<'a>(
     input: &GateInput<'_>,
     all: &[&'a Node],
-    maintenances: &[&'a Maintenance],
+    runs: &BTreeMap<&'a str, &'a Maintenance>,
 ) -> BTreeMap<&'a str, Unavailable> {
     let mut found = BTreeMap::new();
     for node in nodes::others(input, all) {
@@ -87,7 +88,7 @@ fn unavailable<'a>(
             note(&mut found, name, node.is_control_plane(), "about to be deleted".to_owned(), None, evidence);
         }
     }
-    for (name, run) in in_flight(maintenances) {
+    for (&name, run) in runs {
         let node = all.iter().find(|node| node.metadata.name == name);
         let control_plane = node.is_some_and(|node| node.is_control_plane());
         let ignored = node.is_some() && !control_plane && input.settings.limits.ignore_nodes.iter().any(|n| n == name);
@@ -143,7 +144,12 @@ fn judge_count(input: &GateInput<'_>, draft: &mut Draft<'_>, all: &[&Node], unav
     draft.add(Status::Block, Reason::TooManyUnavailable, message, since, evidence);
 }
 
-fn judge_lock(input: &GateInput<'_>, draft: &mut Draft<'_>, daemon_set: &DaemonSet) {
+fn judge_lock(
+    input: &GateInput<'_>,
+    draft: &mut Draft<'_>,
+    daemon_set: &DaemonSet,
+    runs: &BTreeMap<&str, &Maintenance>,
+) {
     let Some(text) = daemon_set.metadata.annotations.get(ANNOTATION_KURED_LOCK) else { return };
     let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
     let field = format!("metadata.annotations[{ANNOTATION_KURED_LOCK}]");
@@ -161,6 +167,11 @@ fn judge_lock(input: &GateInput<'_>, draft: &mut Draft<'_>, daemon_set: &DaemonS
     };
     for entry in lock.entries.iter().filter(|entry| entry.node_id != input.target) {
         let holder = &entry.node_id;
+        // A slot of a run of ours beside this one: it is not foreign, and its node is counted above. A single lock has
+        // no second slot for the target.
+        if lock.format == Format::Multi && runs.contains_key(holder.as_str()) {
+            continue;
+        }
         let age = age(input, entry);
         let evidence = Evidence::new(&object, &field, format!("{holder}{age}"), format!("free, or {}", input.target));
         if holder == MANUAL {

@@ -10,6 +10,8 @@
 //! A kubelet always reports `MemoryPressure`, `DiskPressure` and `PIDPressure` (kubelet's nodestatus setters), so a
 //! missing one is unknown. `NetworkUnavailable` is set by a cloud provider or a network plug-in, or by nobody.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::reading::{required, was_failing};
@@ -45,6 +47,11 @@ fn check(input: &GateInput<'_>) -> Finding {
     // Without the leases the draft is unknown, and the conditions are judged all the same.
     let leases = required(&mut draft, SourceId::Leases, &input.facts.leases);
     let Some(all) = all else { return draft.finish("") };
+    // Looked up once a node: a list of thousands is not walked thousands of times.
+    let leases: Option<BTreeMap<&str, &Lease>> = leases.map(|leases| {
+        let of_nodes = leases.into_iter().filter(|lease| lease.metadata.namespace == Lease::NODE_NAMESPACE);
+        of_nodes.map(|lease| (lease.metadata.name.as_str(), lease)).collect()
+    });
 
     let mut judged = nodes::others(input, &all);
     if input.moment == Moment::Settle {
@@ -53,7 +60,7 @@ fn check(input: &GateInput<'_>) -> Finding {
     let count = judged.len();
     let failing: Vec<(&Node, Vec<Problem>)> = judged
         .into_iter()
-        .map(|node| (node, problems(input, node, leases.as_deref())))
+        .map(|node| (node, problems(input, node, leases.as_ref())))
         .filter(|(_, problems)| !problems.is_empty())
         .collect();
     let strict = |node: &Node| node.is_control_plane() || node.metadata.name == input.target;
@@ -84,7 +91,7 @@ fn add(input: &GateInput<'_>, draft: &mut Draft<'_>, problem: Problem, tolerated
     draft.add(status, reason, message, since, vec![evidence]);
 }
 
-fn problems(input: &GateInput<'_>, node: &Node, leases: Option<&[&Lease]>) -> Vec<Problem> {
+fn problems(input: &GateInput<'_>, node: &Node, leases: Option<&BTreeMap<&str, &Lease>>) -> Vec<Problem> {
     // A node that is not Ready has its other conditions set to Unknown by the node lifecycle controller: they would
     // only say the same again.
     if let Some((message, since, evidence)) = nodes::not_ready(node) {
@@ -92,8 +99,8 @@ fn problems(input: &GateInput<'_>, node: &Node, leases: Option<&[&Lease]>) -> Ve
         let message = format!("{message}{since_text}");
         return vec![Problem { status: Status::Block, reason: Reason::NodeNotReady, message, since, evidence }];
     }
-    let mut found: Vec<Problem> =
-        leases.and_then(|leases| lease(input, leases, &node.metadata.name)).into_iter().collect();
+    let name = node.metadata.name.as_str();
+    let mut found: Vec<Problem> = leases.and_then(|leases| lease(input, leases.get(name), name)).into_iter().collect();
     found.extend(PRESSURES.into_iter().filter_map(|kind| {
         let wrong = condition(node, kind, Reason::NodeUnderPressure);
         if node.condition(kind).is_none() { Some(missing(node, kind)) } else { wrong }
@@ -102,9 +109,10 @@ fn problems(input: &GateInput<'_>, node: &Node, leases: Option<&[&Lease]>) -> Ve
     found
 }
 
-fn lease(input: &GateInput<'_>, leases: &[&Lease], name: &str) -> Option<Problem> {
+fn lease(input: &GateInput<'_>, lease: Option<&&Lease>, name: &str) -> Option<Problem> {
     let limit = input.settings.limits.node_lease_max_age_seconds;
-    let age = nodes::lease_age_seconds(input, leases, name);
+    let renewed = lease.and_then(|lease| lease.renew_time);
+    let age = renewed.map(|renewed| input.now.duration_since(renewed).as_secs());
     let (status, seen, message) = match age {
         Some(age) if age.abs() <= limit => return None,
         Some(age) if age < 0 => (

@@ -252,7 +252,27 @@ fn lock(case: &mut Case, text: &str) {
 #[test]
 fn kureds_lock() {
     use {Reason::KuredLockHeld, Status::Block};
-    let rows: [Row; 12] = [
+    fn beside(c: &mut Case, text: &str) {
+        c.settings.limits.max_unavailable = 2;
+        c.facts.nodes = good(&["worker1", "worker2", "worker3"].map(worker));
+        c.facts.maintenances = good(&[run("worker3", "Returning")]);
+        lock(c, text);
+    }
+    let rows: [Row; 14] = [
+        (
+            "multi: a slot of a run of ours beside this one",
+            |c| beside(c, r#"{"maxOwners":2,"locks":[{"nodeID":"worker3"}]}"#),
+            Status::Pass,
+            Reason::Passed,
+            "1 other node is unavailable, fewer than 2",
+        ),
+        (
+            "single: it has no second slot",
+            |c| beside(c, r#"{"nodeID":"worker3"}"#),
+            Block,
+            KuredLockHeld,
+            "node worker3 holds kured's lock",
+        ),
         (
             "held by another node",
             |c| lock(c, &format!(r#"{{"nodeID":"worker1","created":"{}","TTL":0}}"#, ago(600))),
