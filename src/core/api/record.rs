@@ -264,9 +264,23 @@ pub struct FindingRecord {
     pub reason: String,
     /// Sentence.
     pub message: String,
-    /// Objects it was seen on, for "no worse than before".
+    /// What it was seen on, for "no worse than before"; cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub objects: Vec<String>,
+    pub evidence: Vec<EvidenceRecord>,
+}
+
+/// One object's field that led to a finding, kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceRecord {
+    /// `Kind namespace/name`.
+    pub object: String,
+    /// The field.
+    pub field: String,
+    /// What was seen.
+    pub value: String,
+    /// What would have passed.
+    pub wanted: String,
 }
 
 /// The drain in numbers; lists are worst first and cut.

@@ -18,11 +18,14 @@ mod flight;
 mod kubelet_reachability;
 mod listing;
 mod longhorn_volumes;
+#[cfg(test)]
+mod mutation;
 mod nodes;
 mod nodes_ready;
-mod storage;
 #[cfg(test)]
 mod properties;
+mod reading;
+mod storage;
 mod target;
 #[cfg(test)]
 mod testing;
@@ -119,6 +122,8 @@ pub struct RunContext {
     /// When the node came back, once it has.
     pub returned_at: Option<Timestamp>,
     /// Our own pod runs on the target and cannot hand over (`LeaderOnTarget`).
+    /// Whether the pod of the leader that drives the run is on the target and no other replica can take over; none
+    /// where nothing asked. The driver supplies it: it knows its own pod and the standbys, no fact does.
     pub leader_on_target: Option<bool>,
     /// What was already failing at the start or waived by a person, so that verify and settle only ask for no worse.
     pub baseline: Vec<Finding>,

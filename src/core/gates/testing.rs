@@ -477,7 +477,6 @@ mod tests {
     }
 }
 
-
 /// The documents of a Longhorn installation.
 #[derive(Default)]
 pub(crate) struct LonghornDocuments {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::api::owner::Owner;
+use crate::api::Owner;
 
 /// One write to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]

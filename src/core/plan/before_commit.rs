@@ -4,7 +4,7 @@ use super::drain::{self, Drained};
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
 use super::{Act, owned};
-use crate::api::owner::Owner;
+use crate::api::Owner;
 use crate::api::record::Intent;
 use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Phase, Status, Strategy};
 use crate::facts::Node;

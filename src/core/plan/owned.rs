@@ -1,13 +1,12 @@
 //! Whose cordon is it?
 
-use crate::api::names;
-use crate::api::owner::Owner;
+use crate::api::{Document, Owner, Proven, names};
 use crate::facts::Node;
 
 /// The owner annotation of a node, if there is one that can be read.
 #[must_use]
 pub fn owner_of(node: &Node) -> Option<Owner> {
-    node.metadata.annotations.get(names::ANNOTATION_OWNER).and_then(|text| serde_json::from_str(text).ok())
+    node.metadata.annotations.get(names::ANNOTATION_OWNER).and_then(|text| Owner::parse(text).ok())
 }
 
 /// The cordon is ours: the annotation names the record *and* our field manager owns `spec.unschedulable`. Somebody
@@ -21,4 +20,13 @@ pub(super) fn is_our_cordon(node: &Node, maintenance_uid: &str) -> bool {
 /// The annotation names the record, whoever set the cordon.
 pub(super) fn is_marked_ours(node: &Node, maintenance_uid: &str) -> bool {
     owner_of(node).is_some_and(|owner| owner.maintenance == maintenance_uid)
+}
+
+/// The present boot was found good.
+pub(super) fn is_proven(node: &Node) -> bool {
+    node.metadata
+        .annotations
+        .get(names::ANNOTATION_PROVEN)
+        .and_then(|text| Proven::parse(text).ok())
+        .is_some_and(|proven| proven.boot_id == node.boot_id)
 }

@@ -4,8 +4,12 @@ use jiff::Timestamp;
 
 use super::time::{after, parse_time, stamp};
 use super::{Act, FINALIZER, Step, StepInput, owned};
-use crate::api::record::{FindingRecord, Maintenance, MaintenanceStatus, OutboxEntry, TimelineEntry, Word};
-use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Phase, Reason, Status, Strategy, Trigger};
+use crate::api::record::{
+    EvidenceRecord, FindingRecord, Maintenance, MaintenanceStatus, OutboxEntry, TimelineEntry, Word,
+};
+use crate::api::{
+    Action, Evidence, Finding, GateId, MessageKind, Moment, Outcome, Phase, Reason, Status, Strategy, Trigger,
+};
 use crate::config::{RunSettings, Scope};
 use crate::facts::{Item, Node, Observation, Pod};
 use crate::gates::{self, GateInput, RunContext};
@@ -187,7 +191,7 @@ impl<'a> Run<'a> {
         };
         let mut findings = gates::evaluate(&input);
         for finding in &mut findings {
-            if finding.stops() && (self.waived(moment, finding) || self.no_worse_than_before(moment, finding)) {
+            if finding.stops() && self.waived(moment, finding) {
                 finding.status = Status::Warn;
             }
         }
@@ -201,7 +205,7 @@ impl<'a> Run<'a> {
             boot_id_before: self.status.node.as_ref().map(|node| node.boot_id_before.clone()),
             was_unschedulable: self.was_unschedulable(),
             returned_at: parse_time(self.status.returned_at.as_ref()),
-            baseline: Vec::new(),
+            baseline: self.status.baseline.iter().filter_map(finding_of).collect(),
             leader_on_target: self.input.leader_on_target,
         }
     }
@@ -211,18 +215,6 @@ impl<'a> Run<'a> {
         let may = matches!(moment, Moment::Start | Moment::Cordoned | Moment::Handover)
             && !matches!(finding.gate, GateId::Control | GateId::Exclusive | GateId::Target | GateId::ControlPlane);
         may && self.input.record.spec.overrides.iter().any(|waived| waived.gate == finding.gate.as_str())
-    }
-
-    /// At verify and settle, what was waived or already failing must only be no worse: the same gate and reason, on
-    /// no further object.
-    fn no_worse_than_before(&self, moment: Moment, finding: &Finding) -> bool {
-        matches!(moment, Moment::Verify | Moment::Settle)
-            && self.status.baseline.iter().any(|before| {
-                before.gate == finding.gate.as_str()
-                    && before.reason == finding.reason.as_str()
-                    && !finding.evidence.is_empty()
-                    && finding.evidence.iter().all(|evidence| before.objects.contains(&evidence.object))
-            })
     }
 
     /// Whether somebody halted everything, as far as gate `control` says; unreadable counts as halted.
@@ -267,8 +259,8 @@ impl<'a> Run<'a> {
         // Ages in sentences change with every look; only a change of what is found is worth a write.
         let same = fresh.len() == self.status.findings.len()
             && fresh.iter().zip(&self.status.findings).all(|(new, old)| {
-                (&new.gate, &new.status, &new.reason, &new.objects)
-                    == (&old.gate, &old.status, &old.reason, &old.objects)
+                (&new.gate, &new.status, &new.reason) == (&old.gate, &old.status, &old.reason)
+                    && new.evidence.iter().map(|one| &one.object).eq(old.evidence.iter().map(|one| &one.object))
             });
         if !same {
             self.status.findings = fresh;
@@ -466,8 +458,35 @@ fn record_of(finding: &Finding) -> FindingRecord {
         status: finding.status.as_str().to_owned(),
         reason: finding.reason.as_str().to_owned(),
         message: finding.message.clone(),
-        objects: finding.evidence.iter().map(|evidence| evidence.object.clone()).collect(),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|evidence| EvidenceRecord {
+                object: evidence.object.clone(),
+                field: evidence.field.clone(),
+                value: evidence.value.clone(),
+                wanted: evidence.wanted.clone(),
+            })
+            .collect(),
     }
+}
+
+/// A kept finding, as the gates compare it; one with a word that this version does not know compares with nothing.
+fn finding_of(record: &FindingRecord) -> Option<Finding> {
+    Some(Finding {
+        gate: record.gate.parse().ok()?,
+        status: record.status.parse().ok()?,
+        reason: record.reason.parse().ok()?,
+        message: record.message.clone(),
+        evidence: record
+            .evidence
+            .iter()
+            .map(|one| Evidence::new(&one.object, &one.field, &one.value, &one.wanted))
+            .collect(),
+        evidence_left_out: 0,
+        observed_at: None,
+        since: None,
+    })
 }
 
 /// The findings that are not fine, as a record keeps them.

@@ -2,9 +2,10 @@
 
 use super::Act;
 use super::held;
+use super::owned::is_proven;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
-use crate::api::{Finding, GateId, Moment, Outcome, Phase, names};
+use crate::api::{Finding, GateId, Moment, Outcome, Phase};
 use crate::facts::Node;
 
 pub(super) fn uncordoning(run: &mut Run<'_>) {
@@ -112,15 +113,6 @@ fn succeed(run: &mut Run<'_>, node: &Node) {
     };
     let why = proof(run);
     run.end(Phase::Succeeded, outcome.as_str(), why);
-}
-
-fn is_proven(node: &Node) -> bool {
-    node.metadata
-        .annotations
-        .get(names::ANNOTATION_PROVEN)
-        .and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok())
-        .and_then(|proven| proven.get("bootID").and_then(serde_json::Value::as_str).map(str::to_owned))
-        .is_some_and(|boot_id| boot_id == node.boot_id)
 }
 
 /// Success carries its proof.

@@ -5,7 +5,7 @@ use super::held;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
 use super::{Act, owned};
-use crate::api::owner::Owner;
+use crate::api::Owner;
 use crate::api::record::MatrixRecord;
 use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::facts::Node;

@@ -36,7 +36,7 @@ pub(super) fn patch(act: &Act) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use maint_core::api::owner::Owner;
+    use maint_core::api::Owner;
 
     #[test]
     fn cordon_and_owner_are_one_guarded_write() {
