@@ -1,5 +1,7 @@
 //! The matrix: which API server reaches which kubelet. Types here, verdicts from probe answers in this folder.
 
+pub mod classify;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
