@@ -11,6 +11,7 @@ use hyper::body::{Bytes, Frame};
 use kube::client::Body;
 
 use crate::client::ClientError;
+pub(crate) use crate::client::install_crypto_provider as install_crypto;
 use crate::ports::Servers;
 use crate::runtime::{Env, TaskOwner};
 
@@ -18,11 +19,6 @@ pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Response = http::Response<UnsyncBoxBody<Bytes, Error>>;
 pub(crate) type Reply = Pin<Box<dyn Future<Output = Result<Response, Error>> + Send>>;
 pub(crate) type Request = http::Request<Body>;
-
-/// What rustls needs before any client is built; more than once does no harm.
-pub(crate) fn install_crypto() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
 
 /// A simulated environment of seed 1.
 pub(crate) fn env() -> (Env, TaskOwner) {

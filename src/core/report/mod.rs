@@ -1,1 +1,3 @@
 //! What people and programs are told.
+
+pub mod matrix;

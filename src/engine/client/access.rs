@@ -35,6 +35,8 @@ pub struct AccessOptions {
 #[derive(Debug, Clone)]
 pub struct Access {
     config: Config,
+    /// What a person calls it.
+    name: String,
 }
 
 impl Access {
@@ -54,13 +56,22 @@ impl Access {
                 Err(error) => return Err(bad_kubeconfig(error)),
             },
         };
+        let context = kubeconfig
+            .as_ref()
+            .and_then(|kubeconfig| options.context.clone().or_else(|| kubeconfig.current_context.clone()));
+        let in_pod = kubeconfig.is_none();
         let config = match kubeconfig {
             Some(kubeconfig) => from_kubeconfig(kubeconfig, options.context.as_deref()).await?,
             None => Config::incluster().map_err(|error| ClientError::NoKubeconfig {
                 detail: one_line(&format!("no ~/.kube/config; {error}")),
             })?,
         };
-        Self::of(config)
+        let name = match context {
+            Some(context) => format!("context {context}"),
+            None if in_pod => "the pod's service account".to_owned(),
+            None => "the kubeconfig".to_owned(),
+        };
+        Ok(Self { name, ..Self::of(config)? })
     }
 
     /// Takes a configuration that was made elsewhere, and sets what every client of maint needs.
@@ -78,13 +89,19 @@ impl Access {
         config.reset_reader_on_write = true;
         // Retrying is the driver loop's: kube's own would hold a request for minutes.
         config.default_retry = false;
-        Ok(Self { config })
+        Ok(Self { config, name: "a given configuration".to_owned() })
     }
 
     /// URL of the server that calls go to: a load balancer, or one of the API servers.
     #[must_use]
     pub fn server(&self) -> String {
         self.config.cluster_url.to_string()
+    }
+
+    /// Where it leads, for people: `context k3s (https://10.0.0.1:6443/)`.
+    #[must_use]
+    pub fn source(&self) -> String {
+        format!("{} ({})", self.name, self.server())
     }
 
     /// The client for calls.

@@ -17,6 +17,7 @@ use maint_core::config::Settings;
 use maint_core::facts::{Facts, Listed, Observation, Source};
 use tokio::sync::Semaphore;
 
+use crate::client::{Access, AccessOptions, ClientError, connect};
 use crate::ports::{Observe, Reader, Servers, Wanted};
 use crate::probe::Prober;
 use crate::runtime::Clock;
@@ -106,6 +107,27 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
         }
         self.lists(&sources, &mut facts).await;
         facts
+    }
+}
+
+/// Reads a live cluster by a kubeconfig or a pod's service account.
+pub type LiveObserver = Observer<KubeReader, Access>;
+
+impl LiveObserver {
+    /// Connects, and asks one cheap question, so that a cluster that cannot be asked at all is one clear error.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub async fn connect(options: &AccessOptions, settings: Arc<Settings>, clock: Clock) -> Result<Self, ClientError> {
+        let (access, client) = connect(options, &clock).await?;
+        let reader = KubeReader::new(client, clock.clone());
+        Ok(Self::new(reader, access, settings, clock))
+    }
+
+    /// Where it reads from, for people: the context and the server.
+    #[must_use]
+    pub fn source(&self) -> String {
+        self.servers.source()
     }
 }
 

@@ -17,6 +17,9 @@ use crate::runtime::{Clock, Instant};
 
 /// Probes in flight for each API server.
 const CONCURRENT_PROBES: usize = 12;
+/// How long an API server's row begins new probes, in seconds. Where every probe hangs, a long row would else take
+/// longer than its answers may be old; what is left then is not known.
+const ROW_SECONDS: u64 = 30;
 /// How long a cell is left alone after its first time-out, in seconds; doubled after each further one.
 const FIRST_REST_SECONDS: u64 = 15;
 /// The longest time that a cell is left alone, in seconds.
@@ -100,8 +103,9 @@ impl Prober {
 
     /// All cells of one API server.
     async fn row(&self, server: &ServerClient, nodes: &[String], columns: Vec<usize>) -> Vec<Cell> {
+        let until = self.clock.instant() + Duration::from_secs(ROW_SECONDS);
         let mut asked: Vec<Asked> = stream::iter(columns)
-            .map(|column| self.ask(column, server, nodes.get(column).map_or("", String::as_str)))
+            .map(|column| self.ask(column, server, nodes.get(column).map_or("", String::as_str), until))
             .buffer_unordered(CONCURRENT_PROBES)
             .collect()
             .await;
@@ -116,15 +120,15 @@ impl Prober {
         asked.into_iter().map(|asked| self.judge(asked, server, &readiness, nodes)).collect()
     }
 
-    async fn ask(&self, column: usize, server: &ServerClient, node: &str) -> Asked {
+    async fn ask(&self, column: usize, server: &ServerClient, node: &str, until: Instant) -> Asked {
         let begun = self.clock.instant();
-        let outcome = self.outcome(server, node).await;
+        let outcome = self.outcome(server, node, until).await;
         let elapsed = self.clock.instant().duration_since(begun);
         let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Asked { column, milliseconds, outcome }
     }
 
-    async fn outcome(&self, server: &ServerClient, node: &str) -> Outcome {
+    async fn outcome(&self, server: &ServerClient, node: &str, until: Instant) -> Outcome {
         let not_sent =
             |detail: &str| Outcome::Answers { dial: Answer::NotSent { detail: detail.to_owned() }, health: None };
         // A server that does not even answer /readyz is not asked for a thousand kubelets.
@@ -137,6 +141,9 @@ impl Prober {
             (None, _) => return not_sent("there is no client for this API server"),
             (Some(client), _) => client,
         };
+        if self.clock.instant() > until {
+            return not_sent(&format!("the probes of this API server already took {ROW_SECONDS} s"));
+        }
         let pair = (server.server.name.clone(), node.to_owned());
         let _flight = match self.take_off(&pair) {
             Ok(flight) => flight,

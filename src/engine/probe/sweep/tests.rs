@@ -216,6 +216,25 @@ async fn a_thousand_nodes_are_asked_twelve_at_a_time() {
     assert_eq!(around.known().map(|matrix| matrix.cells.len()), Some(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_row_that_hangs_ends_before_its_answers_are_stale() {
+    let fakes = FakeServers::default()
+        .with("a", |request: &Request| if request.uri().path() == "/readyz" { healthy(request) } else { silence() });
+    let (env, _owner) = env();
+    let nodes: Vec<String> = (0..200).map(|index| format!("n{index:03}")).collect();
+    let columns: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    let begun = env.clock.instant();
+    let matrix = sweep(&Prober::new(env.clock.clone()), &[server(&fakes, "a")], &columns).await;
+    assert_eq!(env.clock.instant().duration_since(begun), Duration::from_secs(36));
+    let broken = matrix.cells.iter().filter(|cell| cell.verdict == CellVerdict::Broken).count();
+    assert_eq!((broken, matrix.cells.len()), (3 * CONCURRENT_PROBES, 200));
+    let last = matrix.cell("a", "n199").expect("a cell");
+    assert_eq!(
+        (last.verdict, last.detail.as_str()),
+        (CellVerdict::Unknown, "not asked: the probes of this API server already took 30 s")
+    );
+}
+
 /// What a server on a real socket answers, head and body as they are, and what it was asked.
 async fn over_a_socket(answer: &'static str) -> (Answer, String) {
     install_crypto();
