@@ -89,6 +89,9 @@ impl Access {
         config.reset_reader_on_write = true;
         // Retrying is the driver loop's: kube's own would hold a request for minutes.
         config.default_retry = false;
+        // Audit logs show who asked what.
+        let agent = http::HeaderValue::from_static(concat!("maint/", env!("CARGO_PKG_VERSION")));
+        config.headers.push((http::header::USER_AGENT, agent));
         Ok(Self { config, name: "a given configuration".to_owned() })
     }
 

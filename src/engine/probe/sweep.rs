@@ -19,7 +19,7 @@ use crate::runtime::{Clock, Instant};
 const CONCURRENT_PROBES: usize = 12;
 /// How long an API server's row begins new probes, in seconds. Where every probe hangs, a long row would else take
 /// longer than its answers may be old; what is left then is not known.
-const ROW_SECONDS: u64 = 30;
+const ROW_SECONDS: u64 = 20;
 /// How long a cell is left alone after its first time-out, in seconds; doubled after each further one.
 const FIRST_REST_SECONDS: u64 = 15;
 /// The longest time that a cell is left alone, in seconds.
