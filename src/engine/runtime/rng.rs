@@ -80,7 +80,14 @@ mod tests {
         assert_eq!([rng.next(), rng.next()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
         let (one, two) = (Rng::seeded(7), Rng::seeded(7));
         let fork = one.fork();
-        assert_eq!(one.suffix(8), { let _ = two.next(); two.suffix(8) }, "a fork takes one draw and no more");
+        assert_eq!(
+            one.suffix(8),
+            {
+                let _ = two.next();
+                two.suffix(8)
+            },
+            "a fork takes one draw and no more"
+        );
         assert_ne!(fork.next(), one.next());
     }
 
