@@ -163,8 +163,12 @@ impl Client {
         self.post(path, body).await?.success(path)
     }
 
-    /// Creates it unless it is there.
+    /// Creates it unless it is there. It looks first: an existing Service with its own address is refused by 422, not 409.
     pub async fn ensure(&self, path: &str, body: &Value) -> Result<()> {
+        let name = body["metadata"]["name"].as_str().context("an object without a name")?;
+        if self.find(&format!("{path}/{name}")).await?.is_some() {
+            return Ok(());
+        }
         let answer = self.post(path, body).await?;
         if answer.status == StatusCode::CONFLICT { Ok(()) } else { answer.success(path).map(drop) }
     }

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -17,7 +18,7 @@ const LONGEST: usize = 88;
 pub struct RunFolder {
     path: PathBuf,
     prefix: String,
-    keep: bool,
+    keep: AtomicBool,
 }
 
 impl RunFolder {
@@ -31,7 +32,7 @@ impl RunFolder {
         let path = base.join(&prefix);
         fs::create_dir_all(path.join("logs"))?;
         fs::write(path.join("owner"), format!("{id} {}\n", start_time(id).unwrap_or(0)))?;
-        Ok(Self { path, prefix, keep: std::env::var_os("MAINT_CLUSTER_KEEP").is_some() })
+        Ok(Self { path, prefix, keep: AtomicBool::new(std::env::var_os("MAINT_CLUSTER_KEEP").is_some()) })
     }
 
     pub fn path(&self) -> &Path {
@@ -47,8 +48,22 @@ impl RunFolder {
     }
 
     /// Keeps the folder, so that a person can read the logs of a failure.
-    pub fn keep(&mut self) {
-        self.keep = true;
+    pub fn keep(&self) {
+        self.keep.store(true, Ordering::Relaxed);
+    }
+
+    /// Removes the folder, or says where it was kept.
+    pub fn remove(&self) {
+        if !self.path.join("owner").exists() {
+            return;
+        }
+        if self.keep.load(Ordering::Relaxed) {
+            eprintln!("cluster: logs are kept in {}", self.path.display());
+            // A kept folder has no owner that could be cleaned up after.
+            fs::rename(self.path.join("owner"), self.path.join("owner-was")).ok();
+        } else {
+            fs::remove_dir_all(&self.path).ok();
+        }
     }
 
     pub fn record_pid(&self, id: u32, name: &str) -> Result<()> {
@@ -60,13 +75,7 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        if self.keep {
-            eprintln!("cluster: logs are kept in {}", self.path.display());
-            // A kept folder has no owner that could be cleaned up after.
-            fs::rename(self.path.join("owner"), self.path.join("owner-was")).ok();
-        } else {
-            fs::remove_dir_all(&self.path).ok();
-        }
+        self.remove();
     }
 }
 

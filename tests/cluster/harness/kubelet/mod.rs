@@ -155,7 +155,7 @@ impl Shared {
     /// A pod address that no other pod of this run has or had.
     fn new_pod_ip(&self) -> String {
         let number = self.next_pod.fetch_add(1, Ordering::Relaxed);
-        format!("10.244.{}.{}", self.index * 64 + (number as usize / 250) % 64, number % 250 + 2)
+        format!("10.42.{}.{}", self.index + 4 * (number as usize / 240 % 60), number % 240 + 10)
     }
 
     fn has_acted(&self, uid: &str) -> bool {
