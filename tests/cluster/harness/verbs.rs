@@ -136,6 +136,11 @@ impl Cluster {
         self.cut(i, node, Tunnel::Pass)
     }
 
+    /// The state of the tunnel between API server `i` and node `j`.
+    pub fn tunnel(&self, i: usize, j: usize) -> Tunnel {
+        self.plane.proxy(i).state(j)
+    }
+
     /// How many connections API server `i` has asked for to a node so far.
     pub fn connects(&self, i: usize, node: &str) -> Result<u64> {
         Ok(self.plane.proxy(i).connects(node_index(node)?))
