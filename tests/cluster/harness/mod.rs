@@ -158,6 +158,10 @@ impl Cluster {
             return;
         }
         let start = Instant::now();
+        // A server that is told to end waits for its watches to end first, and these are ours.
+        for kubelet in self.kubelets.iter() {
+            kubelet.down();
+        }
         self.plane.stop();
         Network::delete_all(self.run.prefix());
         self.run.remove();

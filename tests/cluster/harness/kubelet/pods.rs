@@ -35,8 +35,10 @@ pub(super) async fn run(shared: Arc<Shared>, restarted: bool) {
     let mut turn = 0;
     loop {
         // Only the pods that were there before the boot are restarted; later lists find them started.
-        if follow(&shared, turn, restarted, &mut known, &mut tasks).await.is_err() {
-            turn += 1;
+        match follow(&shared, turn, restarted, &mut known, &mut tasks).await {
+            // After each watch its own server gets another chance.
+            Ok(()) => turn = 0,
+            Err(_) => turn += 1,
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
