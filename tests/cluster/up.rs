@@ -30,6 +30,7 @@ verbs, to be given to a second `cargo run --features cluster --example cluster -
   power-off NODE | power-on NODE          the same in two steps
   healthz NODE ok|bad                     what its kubelet says of itself
   stop-api SERVER [kill|term] | start-api SERVER
+  freeze-api SERVER | thaw-api SERVER     it takes connections and answers nothing
   servers-follow yes|no                   whether a node's API server goes down with it (yes)
   volume NAME healthy|rebuilding|degraded|single|faulted [NODE]
   longhorn-setting NAME VALUE
@@ -43,7 +44,9 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("up") => up(),
         None | Some("help" | "-h" | "--help") => {
-            println!("up                                        bring a cluster up and stay until Ctrl-C or `down`\n{HELP}");
+            println!(
+                "up                                        bring a cluster up and stay until Ctrl-C or `down`\n{HELP}"
+            );
             Ok(())
         }
         Some(_) => send(&words.join(" ")),
@@ -130,6 +133,8 @@ async fn obey(cluster: &Cluster, words: &[&str]) -> Result<String> {
             cluster.stop_apiserver(server_index(server)?, how).await?;
         }
         ["start-api", server] => cluster.start_apiserver(server_index(server)?)?,
+        ["freeze-api", server] => cluster.freeze_apiserver(server_index(server)?),
+        ["thaw-api", server] => cluster.thaw_apiserver(server_index(server)?),
         ["servers-follow", how] => cluster.servers_follow(choice(how, &[("yes", true), ("no", false)])?),
         ["volume", name, state] => cluster.set_volume(name, volume(state, 3)?).await?,
         ["volume", name, state, node] => cluster.set_volume(name, volume(state, node_index(node)?)?).await?,
@@ -149,21 +154,26 @@ async fn status(cluster: &Cluster) -> Result<String> {
     let mut lines = Vec::new();
     for node in cluster.nodes().await? {
         let name = node["metadata"]["name"].as_str().unwrap_or("");
-        let ready = objects::condition(&node, "Ready").and_then(|condition| condition["status"].as_str()).unwrap_or("?");
+        let ready =
+            objects::condition(&node, "Ready").and_then(|condition| condition["status"].as_str()).unwrap_or("?");
         let cordon = if node["spec"]["unschedulable"] == true { "cordoned" } else { "" };
         let boot = node["status"]["nodeInfo"]["bootID"].as_str().unwrap_or("");
         lines.push(format!("{name}  Ready={ready}  boot {boot}  {cordon} {}", objects::taints(&node).join(" ")));
     }
     for i in 1..=NODES {
-        let row: Vec<_> = (1..=NODES).map(|node| format!("{}={:?}", node_name(node), cluster.tunnel(i, node))).collect();
-        let runs = if cluster.apiserver_id(i).is_some() { "runs" } else { "stopped" };
+        let row: Vec<_> =
+            (1..=NODES).map(|node| format!("{}={:?}", node_name(node), cluster.tunnel(i, node))).collect();
+        let runs = if cluster.apiserver_runs(i) { "runs" } else { "stopped" };
         lines.push(format!("server {i}  {runs}  {}", row.join("  ")));
     }
     Ok(lines.join("\n"))
 }
 
 fn server_index(word: &str) -> Result<usize> {
-    word.parse().ok().filter(|i| (1..=NODES).contains(i)).ok_or_else(|| anyhow!("no API server {word}; there are 1 to {NODES}"))
+    word.parse()
+        .ok()
+        .filter(|i| (1..=NODES).contains(i))
+        .ok_or_else(|| anyhow!("no API server {word}; there are 1 to {NODES}"))
 }
 
 fn tunnel(word: &str) -> Result<Tunnel> {
@@ -185,7 +195,9 @@ fn volume(word: &str, node: usize) -> Result<Volume> {
 
 fn choice<T: Copy>(word: &str, choices: &[(&str, T)]) -> Result<T> {
     let found = choices.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
-    found.ok_or_else(|| anyhow!("{word} is none of {}", choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")))
+    found.ok_or_else(|| {
+        anyhow!("{word} is none of {}", choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))
+    })
 }
 
 /// Sends a verb to the one cluster that is up.

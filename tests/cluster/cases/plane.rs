@@ -33,6 +33,7 @@ pub fn cases() -> Vec<Case> {
         case("plane::long_absence", long_absence),
         case("plane::pod_reboots_its_node", action_pod),
         case("plane::stopped_server_leaves_the_list", stopped_server),
+        case("plane::frozen_server", frozen_server),
         case("plane::program_in_the_hub", program_in_hub),
     ]
 }
@@ -88,7 +89,11 @@ async fn dns(cluster: Arc<Cluster>) -> Result<()> {
         let endpoints = slices[0]["endpoints"].as_array().context("no endpoints")?;
         let leaving = endpoints.iter().find(|endpoint| endpoint["targetRef"]["name"] == pod);
         let conditions = leaving.map(|endpoint| endpoint["conditions"].clone()).unwrap_or_default();
-        if conditions == json!({ "ready": false, "serving": true, "terminating": true }) { Ok(Some(())) } else { bail!("{conditions}") }
+        if conditions == json!({ "ready": false, "serving": true, "terminating": true }) {
+            Ok(Some(()))
+        } else {
+            bail!("{conditions}")
+        }
     })
     .await?;
     wait::until(wait::CONTROLLERS, "two ready endpoints without that pod", || async {
@@ -104,7 +109,9 @@ async fn autoscaler(cluster: Arc<Cluster>) -> Result<()> {
         wait::until(wait::CONTROLLERS, format!("ScalingActive={status} {reason}"), || async {
             let object = client.get(objects::COREDNS_HPA).await?;
             let now = condition(&object, "ScalingActive").unwrap_or(&Value::Null);
-            let right = now["status"] == status && now["reason"] == reason && now["message"].as_str().is_some_and(|m| m.contains(text));
+            let right = now["status"] == status
+                && now["reason"] == reason
+                && now["message"].as_str().is_some_and(|m| m.contains(text));
             if right { Ok(Some(())) } else { bail!("{now}") }
         })
         .await
@@ -119,7 +126,9 @@ async fn autoscaler(cluster: Arc<Cluster>) -> Result<()> {
 async fn etcd_voters(cluster: Arc<Cluster>) -> Result<()> {
     let client = cluster.client(1).await?;
     let path = "/api/v1/nodes/worker2";
-    let beat = async || Ok::<_, anyhow::Error>(condition(&client.get(path).await?, "EtcdIsVoter").cloned().unwrap_or_default());
+    let beat = async || {
+        Ok::<_, anyhow::Error>(condition(&client.get(path).await?, "EtcdIsVoter").cloned().unwrap_or_default())
+    };
     let first = beat().await?;
     ensure!(first["status"] == "True" && first["reason"] == "MemberNotLearner", "{first}");
     wait::until(wait::SHORT, "a newer heartbeat", || async {
@@ -127,24 +136,35 @@ async fn etcd_voters(cluster: Arc<Cluster>) -> Result<()> {
     })
     .await?;
     cluster.voters.set(2, Voter::Learner);
-    wait::until(wait::SHORT, "EtcdIsVoter=False", || async { Ok((beat().await?["status"] == "False").then_some(())) }).await?;
+    wait::until(wait::SHORT, "EtcdIsVoter=False", || async { Ok((beat().await?["status"] == "False").then_some(())) })
+        .await?;
     cluster.voters.set(2, Voter::Member);
-    wait::until(wait::SHORT, "EtcdIsVoter=True", || async { Ok((beat().await?["status"] == "True").then_some(())) }).await
+    wait::until(wait::SHORT, "EtcdIsVoter=True", || async { Ok((beat().await?["status"] == "True").then_some(())) })
+        .await
 }
 
 async fn longhorn(cluster: Arc<Cluster>) -> Result<()> {
     let client = cluster.client(3).await?;
-    let list = async |plural: &str| client.list(&format!("/apis/longhorn.io/v1beta2/namespaces/{NAMESPACE}/{plural}")).await;
+    let list =
+        async |plural: &str| client.list(&format!("/apis/longhorn.io/v1beta2/namespaces/{NAMESPACE}/{plural}")).await;
     ensure!(list("nodes").await?.iter().filter(|node| is_true(node, "Ready")).count() == NODES, "Longhorn nodes");
-    ensure!(list("instancemanagers").await?.iter().all(|manager| manager["status"]["currentState"] == "running"), "instance managers");
+    ensure!(
+        list("instancemanagers").await?.iter().all(|manager| manager["status"]["currentState"] == "running"),
+        "instance managers"
+    );
     ensure!(list("replicas").await?.len() == NODES * VOLUMES.len(), "replicas");
     let settings = list("settings").await?;
-    let policy = settings.iter().find(|setting| setting["metadata"]["name"] == "node-drain-policy").context("no drain policy")?;
+    let policy = settings
+        .iter()
+        .find(|setting| setting["metadata"]["name"] == "node-drain-policy")
+        .context("no drain policy")?;
     ensure!(policy["value"] == "block-if-contains-last-replica", "{policy}");
     let robustness = async |name: &str| {
         let volumes = list("volumes").await?;
         let volume = volumes.into_iter().find(|volume| volume["metadata"]["name"] == name).context("no such volume")?;
-        Ok::<_, anyhow::Error>(format!("{} {}", volume["status"]["state"], volume["status"]["robustness"]).replace('"', ""))
+        Ok::<_, anyhow::Error>(
+            format!("{} {}", volume["status"]["state"], volume["status"]["robustness"]).replace('"', ""),
+        )
     };
     ensure!(robustness("pvc-media").await? == "attached healthy", "{}", robustness("pvc-media").await?);
     ensure!(robustness("pvc-archive").await? == "detached unknown", "{}", robustness("pvc-archive").await?);
@@ -169,7 +189,12 @@ async fn missing_kinds(cluster: Arc<Cluster>) -> Result<()> {
     let client = cluster.client(1).await?;
     let get = |path| client.call(http::Method::GET, path, &[], None);
     let absent = get("/apis/postgresql.cnpg.io/v1/clusters").await?;
-    ensure!(absent.status == 404 && absent.content_type().starts_with("text/plain") && absent.body.trim() == "404 page not found", "{absent:?}");
+    ensure!(
+        absent.status == 404
+            && absent.content_type().starts_with("text/plain")
+            && absent.body.trim() == "404 page not found",
+        "{absent:?}"
+    );
     let empty = get("/apis/longhorn.io/v1beta2/namespaces/nowhere/volumes").await?;
     ensure!(empty.status == 200 && empty.json()?["items"] == json!([]), "{empty:?}");
     // Without rights a missing kind looks just like an existing one.
@@ -217,7 +242,11 @@ async fn audit_log(cluster: Arc<Cluster>) -> Result<()> {
     // At different servers: the log is one all the same.
     cluster.admin(2, "case-cordon/1").await?.merge(path, &json!({ "spec": { "unschedulable": true } })).await?;
     cluster.admin(3, "case-uncordon/1").await?.strategic(path, &json!({ "spec": { "unschedulable": null } })).await?;
-    cluster.admin(1, "case-label/1").await?.merge(path, &json!({ "metadata": { "annotations": { "test/x": "y" } } })).await?;
+    cluster
+        .admin(1, "case-label/1")
+        .await?
+        .merge(path, &json!({ "metadata": { "annotations": { "test/x": "y" } } }))
+        .await?;
     let log = cluster.audit_since(&mark)?;
     let cordons = log.cordons("worker2");
     ensure!(cordons.len() == 1 && cordons[0].server == 2 && cordons[0].user == "admin", "{cordons:?}");
@@ -288,11 +317,14 @@ async fn long_absence(cluster: Arc<Cluster>) -> Result<()> {
     .await?;
     let seconds = start.elapsed().as_secs_f64();
     ensure!((9.0..40.0).contains(&seconds), "unknown after {seconds} s");
-    println!("figure node_unknown_after {seconds:.1} s");
+    println!("\nfigure node_unknown_after {seconds:.1} s");
     ensure!(condition(&node, "Ready").is_some_and(|ready| ready["reason"] == "NodeStatusUnknown"), "{node}");
     wait::until(wait::SHORT, "both unreachable taints", || async {
         let taints = taints(&client.get("/api/v1/nodes/worker3").await?);
-        Ok(["NoSchedule", "NoExecute"].iter().all(|effect| taints.contains(&format!("node.kubernetes.io/unreachable:{effect}"))).then_some(()))
+        Ok(["NoSchedule", "NoExecute"]
+            .iter()
+            .all(|effect| taints.contains(&format!("node.kubernetes.io/unreachable:{effect}")))
+            .then_some(()))
     })
     .await?;
     cluster.power_on("worker3").await?;
@@ -308,8 +340,10 @@ async fn action_pod(cluster: Arc<Cluster>) -> Result<()> {
     let account = format!("/api/v1/namespaces/{}/serviceaccounts/default", objects::ACTIONS_NAMESPACE);
     wait::until(wait::CONTROLLERS, "its service account", || async { client.find(&account).await }).await?;
     client.create(&pods, &bare_pod("reboot", "worker2", json!({ "test/reboot-seconds": "3" }))).await?;
-    wait::until(wait::SHORT, "worker2 to go down", || async { Ok(client.plain_healthz("worker2").await?.status.is_server_error().then_some(())) })
-        .await?;
+    wait::until(wait::SHORT, "worker2 to go down", || async {
+        Ok(client.plain_healthz("worker2").await?.status.is_server_error().then_some(()))
+    })
+    .await?;
     wait::until(wait::NODE_STATE, "the pod to have succeeded", || async {
         Ok((client.get(&format!("{pods}/reboot")).await?["status"]["phase"] == "Succeeded").then_some(()))
     })
@@ -330,6 +364,22 @@ async fn stopped_server(cluster: Arc<Cluster>) -> Result<()> {
     .await?;
     stop.await??;
     cluster.start_apiserver(2)?;
+    cluster.wait_servers().await
+}
+
+/// A frozen server answers nothing, and its node lives on through the others.
+async fn frozen_server(cluster: Arc<Cluster>) -> Result<()> {
+    let client = cluster.client(1).await?;
+    cluster.freeze_apiserver(2);
+    let frozen = cluster.client(2).await?.with_limit(Duration::from_secs(2));
+    ensure!(frozen.get("/readyz").await.is_err(), "a frozen server answered");
+    let end = Instant::now() + Duration::from_secs(22);
+    while Instant::now() < end {
+        let node = client.get("/api/v1/nodes/worker2").await?;
+        ensure!(is_true(&node, "Ready"), "worker2 was declared dead: {node}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    cluster.thaw_apiserver(2);
     cluster.wait_servers().await
 }
 

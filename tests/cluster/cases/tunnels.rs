@@ -30,7 +30,10 @@ pub fn cases() -> Vec<Case> {
 
 /// The kubelet answered over a fresh connection: its raw 404, nothing of the API server in it.
 fn is_whole(answer: &Answer) -> bool {
-    answer.version == Version::HTTP_11 && answer.status == 404 && answer.content_type().starts_with("text/plain") && !answer.has_audit_id()
+    answer.version == Version::HTTP_11
+        && answer.status == 404
+        && answer.content_type().starts_with("text/plain")
+        && !answer.has_audit_id()
 }
 
 /// The API server could not dial: its own Status, with the audit ID that all of its answers have.
@@ -154,7 +157,10 @@ async fn unknown_node(cluster: Arc<Cluster>) -> Result<()> {
     let client = cluster.client(2).await?;
     for answer in [client.fresh_dial("worker9").await?, client.plain_healthz("worker9").await?] {
         ensure!(answer.status == 404 && answer.has_audit_id(), "{answer:?}");
-        ensure!(answer.json()?["reason"] == "NotFound" && answer.message() == r#"nodes "worker9" not found"#, "{answer:?}");
+        ensure!(
+            answer.json()?["reason"] == "NotFound" && answer.message() == r#"nodes "worker9" not found"#,
+            "{answer:?}"
+        );
     }
     Ok(())
 }
@@ -163,8 +169,7 @@ async fn forbidden(cluster: Arc<Cluster>) -> Result<()> {
     let client = Client::new(&cluster.kubeconfig_of("nobody"), "case").await?;
     for answer in [client.fresh_dial("worker3").await?, client.plain_healthz("worker3").await?] {
         ensure!(answer.status == 403 && answer.has_audit_id(), "{answer:?}");
-        let wanted =
-            r#"nodes "worker3" is forbidden: User "nobody" cannot get resource "nodes/proxy" in API group "" at the cluster scope"#;
+        let wanted = r#"nodes "worker3" is forbidden: User "nobody" cannot get resource "nodes/proxy" in API group "" at the cluster scope"#;
         ensure!(answer.json()?["reason"] == "Forbidden" && answer.message() == wanted, "{answer:?}");
     }
     Ok(())

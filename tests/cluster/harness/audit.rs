@@ -109,7 +109,9 @@ impl Log {
             let path = path(run, i);
             // The last line may be half written: it does not parse, and the next read has it.
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            entries.extend(text.lines().filter_map(|line| Entry::parse(i, line)).filter(|entry| entry.time.as_str() >= since));
+            entries.extend(
+                text.lines().filter_map(|line| Entry::parse(i, line)).filter(|entry| entry.time.as_str() >= since),
+            );
         }
         entries.sort_by(|a, b| a.time.cmp(&b.time));
         Ok(Self(entries))
@@ -131,7 +133,10 @@ impl Log {
     }
 
     fn unschedulable(&self, node: &str, wanted: bool) -> Vec<&Entry> {
-        self.0.iter().filter(|entry| entry.succeeded() && entry.name == node && entry.sets_unschedulable() == Some(wanted)).collect()
+        self.0
+            .iter()
+            .filter(|entry| entry.succeeded() && entry.name == node && entry.sets_unschedulable() == Some(wanted))
+            .collect()
     }
 
     /// Eviction requests, refused ones too: see `code`.
@@ -147,7 +152,9 @@ impl Log {
 
     /// Every change that went through.
     pub fn writes(&self) -> Vec<&Entry> {
-        let writes = |entry: &&Entry| matches!(entry.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection");
+        let writes = |entry: &&Entry| {
+            matches!(entry.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+        };
         self.0.iter().filter(|entry| entry.succeeded()).filter(writes).collect()
     }
 }

@@ -139,7 +139,10 @@ fn check_go() -> Result<()> {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_string(),
         _ => bail!("the cluster tests build Kubernetes and etcd and need Go 1.26 or newer: `go` was not found in PATH"),
     };
-    let minor = version.strip_prefix("go1.").and_then(|rest| rest.split('.').next()).and_then(|minor| minor.parse::<u32>().ok());
+    let minor = version
+        .strip_prefix("go1.")
+        .and_then(|rest| rest.split('.').next())
+        .and_then(|minor| minor.parse::<u32>().ok());
     match minor {
         Some(minor) if minor < 26 => bail!("the cluster tests need Go 1.26 or newer, `go` here is {version}"),
         _ => Ok(()),

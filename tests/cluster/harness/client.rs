@@ -23,7 +23,9 @@ impl Answer {
     /// The `message` of a Status, or the raw text.
     pub fn message(&self) -> String {
         let status: Option<Value> = serde_json::from_str(&self.body).ok();
-        status.and_then(|value| Some(value["message"].as_str()?.to_string())).unwrap_or_else(|| self.body.trim().to_string())
+        status
+            .and_then(|value| Some(value["message"].as_str()?.to_string()))
+            .unwrap_or_else(|| self.body.trim().to_string())
     }
 
     pub fn json(&self) -> Result<Value> {
@@ -40,7 +42,11 @@ impl Answer {
     }
 
     fn success(self, what: &str) -> Result<Value> {
-        if self.status.is_success() { self.json() } else { bail!("{what}: {} {}", self.status.as_u16(), self.message()) }
+        if self.status.is_success() {
+            self.json()
+        } else {
+            bail!("{what}: {} {}", self.status.as_u16(), self.message())
+        }
     }
 }
 
@@ -78,7 +84,8 @@ impl Client {
 
     /// From a named context, such as `server-2`.
     pub async fn for_context(kubeconfig: &Path, context: Option<&str>, agent: &str) -> Result<Self> {
-        let read = Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+        let read =
+            Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read {}", kubeconfig.display()))?;
         let options = KubeConfigOptions { context: context.map(str::to_string), ..KubeConfigOptions::default() };
         let mut config = kube::Config::from_custom_kubeconfig(read, &options).await?;
         // A proxy of the machine's environment knows nothing of these namespaces, and retries would hide answers.
@@ -95,7 +102,11 @@ impl Client {
         config.auth_info = AuthInfo::default();
         config.proxy_url = None;
         config.default_retry = false;
-        Ok(Self { kube: kube::Client::try_from(config)?, agent: "anonymous".to_string(), limit: Duration::from_secs(10) })
+        Ok(Self {
+            kube: kube::Client::try_from(config)?,
+            agent: "anonymous".to_string(),
+            limit: Duration::from_secs(10),
+        })
     }
 
     pub fn with_agent(mut self, agent: &str) -> Self {
@@ -114,7 +125,13 @@ impl Client {
     }
 
     /// One request, whatever comes back. An error means that nothing came back at all.
-    pub async fn call(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Result<Answer> {
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Answer> {
         let what = format!("{method} {path}");
         let request = self.request(method, path, headers, body)?;
         let exchange = async {
@@ -122,7 +139,12 @@ impl Client {
             let (parts, body) = response.into_parts();
             let bytes = body.collect().await?.to_bytes();
             let body = String::from_utf8_lossy(&bytes).into_owned();
-            Ok::<_, anyhow::Error>(Answer { status: parts.status, version: parts.version, headers: parts.headers, body })
+            Ok::<_, anyhow::Error>(Answer {
+                status: parts.status,
+                version: parts.version,
+                headers: parts.headers,
+                body,
+            })
         };
         match tokio::time::timeout(self.limit, exchange).await {
             Ok(result) => result.with_context(|| format!("{what}: no answer")),
@@ -130,7 +152,13 @@ impl Client {
         }
     }
 
-    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Result<Request<Body>> {
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Request<Body>> {
         let mut request = Request::builder().method(method).uri(path).header(header::USER_AGENT, &self.agent);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -216,7 +244,8 @@ impl Client {
     /// Opens a watch; its answer comes line by line.
     pub async fn watch(&self, path: &str) -> Result<Lines> {
         let request = self.request(Method::GET, path, &[], None)?;
-        let response = tokio::time::timeout(self.limit, self.kube.send(request)).await.context("no answer to a watch")??;
+        let response =
+            tokio::time::timeout(self.limit, self.kube.send(request)).await.context("no answer to a watch")??;
         if !response.status().is_success() {
             bail!("watch {path}: {}", response.status());
         }

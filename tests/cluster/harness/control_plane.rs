@@ -102,7 +102,12 @@ impl ControlPlane {
         if slot.as_mut().is_some_and(|process| process.exited().is_none()) {
             return Ok(());
         }
-        *slot = Some(self.spawn(&format!("apiserver-{i}"), self.binaries.kubernetes("kube-apiserver"), self.server_arguments(i), Some(i))?);
+        *slot = Some(self.spawn(
+            &format!("apiserver-{i}"),
+            self.binaries.kubernetes("kube-apiserver"),
+            self.server_arguments(i),
+            Some(i),
+        )?);
         Ok(())
     }
 
@@ -120,9 +125,11 @@ impl ControlPlane {
         self.lock().servers[i - 1].as_mut().is_some_and(|process| process.exited().is_none())
     }
 
-    /// The process id of API server `i`, for a test that wants to stop it in its tracks.
-    pub fn server_id(&self, i: usize) -> Option<u32> {
-        self.lock().servers[i - 1].as_ref().map(Process::id)
+    /// Freezes API server `i` (connections are taken, nothing is answered) or lets it go on.
+    pub fn freeze_server(&self, i: usize, frozen: bool) {
+        if let Some(process) = &self.lock().servers[i - 1] {
+            process.signal(if frozen { Signal::SIGSTOP } else { Signal::SIGCONT });
+        }
     }
 
     /// Starts controller-manager and scheduler again when they have exited, at a server that is up; reports a dead etcd.
@@ -164,7 +171,8 @@ impl ControlPlane {
             let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}");
             wait::until(wait::CONTROL_PLANE, format!("a holder of lease {lease}"), || async {
                 let lease = client.find(&path).await?;
-                Ok(lease.filter(|lease| lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty())))
+                Ok(lease
+                    .filter(|lease| lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty())))
             })
             .await
             .with_context(|| self.ends())?;
@@ -214,7 +222,11 @@ impl ControlPlane {
 
     fn start_controller(&self, index: usize, server: usize) -> Result<()> {
         let name = CONTROLLERS[index];
-        let arguments = if index == 0 { self.kcm_arguments(server) } else { kubeconfigs(&self.file(&format!("kc/sched-{server}"))) };
+        let arguments = if index == 0 {
+            self.kcm_arguments(server)
+        } else {
+            kubeconfigs(&self.file(&format!("kc/sched-{server}")))
+        };
         let process = self.spawn(name, self.binaries.kubernetes(name), arguments, None)?;
         self.lock().controllers[index] = Some(process);
         Ok(())
@@ -238,7 +250,11 @@ impl ControlPlane {
             .filter_map(|(name, slot)| Some(format!("{name} ended with {}", describe(slot.as_mut()?.exited()?))))
             .collect();
         let logs = self.run.path().join("logs");
-        format!("{}; logs in {}", if ended.is_empty() { "all processes run".to_string() } else { ended.join(", ") }, logs.display())
+        format!(
+            "{}; logs in {}",
+            if ended.is_empty() { "all processes run".to_string() } else { ended.join(", ") },
+            logs.display()
+        )
     }
 
     fn lock(&self) -> MutexGuard<'_, Processes> {
@@ -312,12 +328,17 @@ impl Drop for ControlPlane {
 }
 
 fn kubeconfigs(file: &str) -> Vec<String> {
-    ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"].map(|flag| format!("--{flag}={file}")).to_vec()
+    ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"]
+        .map(|flag| format!("--{flag}={file}"))
+        .to_vec()
 }
 
 /// The addresses in EndpointSlice default/kubernetes.
 pub async fn listed_servers(client: &Client) -> Result<Vec<String>> {
-    let slice = client.find("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes").await?.unwrap_or(Value::Null);
+    let slice = client
+        .find("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+        .await?
+        .unwrap_or(Value::Null);
     let endpoints = slice["endpoints"].as_array().cloned().unwrap_or_default();
     Ok(endpoints.iter().filter_map(|endpoint| Some(endpoint["addresses"][0].as_str()?.to_string())).collect())
 }

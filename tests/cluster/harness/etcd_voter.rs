@@ -64,7 +64,9 @@ impl Voters {
 async fn write(client: &Client, node: usize, state: Voter) -> Result<()> {
     let path = format!("/api/v1/nodes/{}", node_name(node));
     let (status, reason, message) = match state {
-        Voter::Learner => ("False", "MemberIsLearner", "Node has not been promoted to voting member of the etcd cluster"),
+        Voter::Learner => {
+            ("False", "MemberIsLearner", "Node has not been promoted to voting member of the etcd cluster")
+        }
         Voter::Member | Voter::Silent => ("True", "MemberNotLearner", "Node is a voting member of the etcd cluster"),
     };
     let current = client.get(&path).await?;

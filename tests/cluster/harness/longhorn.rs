@@ -120,7 +120,8 @@ impl Longhorn {
         {
             let state = self.lock();
             for (name, attached) in VOLUMES {
-                let (volume, since) = state.volumes.get(name).cloned().unwrap_or((Volume::Healthy, LONG_AGO.to_string()));
+                let (volume, since) =
+                    state.volumes.get(name).cloned().unwrap_or((Volume::Healthy, LONG_AGO.to_string()));
                 let made = Parts::new(name, attached, volume, &since);
                 wanted.entry("volumes").or_default().push(made.volume);
                 wanted.entry("engines").or_default().push(made.engine);
@@ -149,7 +150,10 @@ async fn sync(client: &Client, plural: &str, kind: &str, wanted: Vec<Value>) -> 
         object["kind"] = kind.into();
         let name = object["metadata"]["name"].as_str().unwrap_or("").to_string();
         let old = present.remove(&name);
-        if old.as_ref().is_some_and(|old| ["spec", "status", "value"].iter().all(|field| old.get(*field) == object.get(*field))) {
+        if old
+            .as_ref()
+            .is_some_and(|old| ["spec", "status", "value"].iter().all(|field| old.get(*field) == object.get(*field)))
+        {
             continue;
         }
         let stored = match old {
@@ -184,6 +188,11 @@ fn crd(plural: &str, kind: &str) -> Value {
                 "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
         },
     })
+}
+
+/// The lists of all kinds.
+pub fn paths() -> impl Iterator<Item = String> {
+    KINDS.iter().map(|(plural, _)| format!("{GROUP}/{plural}"))
 }
 
 /// A volume with its engine and replicas.
@@ -286,9 +295,11 @@ fn replica(name: &str, node: usize, attached: usize, state: Volume, since: &str)
 
 fn node(i: usize) -> Value {
     let good = |kind: &str| json!({ "type": kind, "status": "True", "reason": "", "message": "", "lastProbeTime": "", "lastTransitionTime": LONG_AGO });
-    let kinds = ["Ready", "Schedulable", "MountPropagation", "RequiredPackages", "NFSClientInstalled", "KernelModulesLoaded"];
+    let kinds =
+        ["Ready", "Schedulable", "MountPropagation", "RequiredPackages", "NFSClientInstalled", "KernelModulesLoaded"];
     let (conditions, disk_conditions) = (kinds.map(good), ["Ready", "Schedulable"].map(good));
-    let replicas: BTreeMap<_, _> = VOLUMES.iter().map(|(name, _)| (replica_name(name, i), 10_737_418_240_u64)).collect();
+    let replicas: BTreeMap<_, _> =
+        VOLUMES.iter().map(|(name, _)| (replica_name(name, i), 10_737_418_240_u64)).collect();
     let disk = json!({ "path": "/var/lib/longhorn/", "allowScheduling": true, "evictionRequested": false, "storageReserved": 0, "tags": [] });
     json!({
         "metadata": { "name": node_name(i), "namespace": NAMESPACE },
@@ -301,10 +312,16 @@ fn node(i: usize) -> Value {
 
 fn instance_manager(i: usize) -> Value {
     let running = json!({ "status": { "state": "running" } });
-    let engines: BTreeMap<_, _> =
-        VOLUMES.iter().filter(|(_, attached)| *attached == i).map(|(name, _)| (format!("{name}-e-0"), running.clone())).collect();
-    let replicas: BTreeMap<_, _> =
-        VOLUMES.iter().filter(|(_, attached)| *attached != 0).map(|(name, _)| (replica_name(name, i), running.clone())).collect();
+    let engines: BTreeMap<_, _> = VOLUMES
+        .iter()
+        .filter(|(_, attached)| *attached == i)
+        .map(|(name, _)| (format!("{name}-e-0"), running.clone()))
+        .collect();
+    let replicas: BTreeMap<_, _> = VOLUMES
+        .iter()
+        .filter(|(_, attached)| *attached != 0)
+        .map(|(name, _)| (replica_name(name, i), running.clone()))
+        .collect();
     json!({
         "metadata": { "name": manager_name(i), "namespace": NAMESPACE, "labels": { "longhorn.io/component": "instance-manager",
             "longhorn.io/node": node_name(i), "longhorn.io/instance-manager-type": "aio", "longhorn.io/data-engine": "v1" } },
@@ -315,7 +332,8 @@ fn instance_manager(i: usize) -> Value {
 }
 
 fn settings(changed: &BTreeMap<String, String>) -> Vec<Value> {
-    let mut values: BTreeMap<String, String> = SETTINGS.map(|(name, value)| (name.to_string(), value.to_string())).into();
+    let mut values: BTreeMap<String, String> =
+        SETTINGS.map(|(name, value)| (name.to_string(), value.to_string())).into();
     values.extend(changed.clone());
     let object = |(name, value)| json!({ "metadata": { "name": name, "namespace": NAMESPACE }, "value": value, "status": { "applied": true } });
     values.into_iter().map(object).collect()

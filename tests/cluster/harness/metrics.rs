@@ -11,7 +11,8 @@ use super::client::Client;
 use super::now;
 
 const PODS: &str = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns";
-const METRICS: &str = "/apis/metrics.k8s.io/v1beta1/namespaces/kube-system/pods";
+/// Where the objects are.
+pub const PODS_PATH: &str = "/apis/metrics.k8s.io/v1beta1/namespaces/kube-system/pods";
 
 /// The CRD that answers where an aggregated API would.
 pub fn crd() -> Value {
@@ -54,10 +55,10 @@ impl Metrics {
     async fn round(&self, client: &Client) -> Result<()> {
         let pods = if self.off.load(Ordering::Relaxed) { Vec::new() } else { client.list(PODS).await? };
         let names: Vec<_> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
-        for old in client.list(METRICS).await? {
+        for old in client.list(PODS_PATH).await? {
             let name = old["metadata"]["name"].as_str().unwrap_or("");
             if !names.contains(&name) {
-                client.delete(&format!("{METRICS}/{name}"), None).await?;
+                client.delete(&format!("{PODS_PATH}/{name}"), None).await?;
             }
         }
         for pod in &pods {
@@ -69,9 +70,9 @@ impl Metrics {
                 "timestamp": now(), "window": "1s",
                 "containers": [{ "name": "coredns", "usage": { "cpu": "50m", "memory": "20Mi" } }],
             });
-            let path = format!("{METRICS}/{name}");
+            let path = format!("{PODS_PATH}/{name}");
             if client.find(&path).await?.is_none() {
-                client.create(METRICS, &object).await?;
+                client.create(PODS_PATH, &object).await?;
             } else {
                 object["metadata"] = json!({});
                 client.merge(&path, &object).await?;

@@ -48,7 +48,9 @@ pub fn node_name(i: usize) -> String {
 
 /// The number of a node by its name.
 pub fn node_index(name: &str) -> Result<usize> {
-    (1..=NODES).find(|i| node_name(*i) == name).with_context(|| format!("no node {name}; there are worker1 to worker{NODES}"))
+    (1..=NODES)
+        .find(|i| node_name(*i) == name)
+        .with_context(|| format!("no node {name}; there are worker1 to worker{NODES}"))
 }
 
 /// The time in whole seconds, as records have it.
@@ -104,11 +106,13 @@ impl Cluster {
     fn start(binaries: Binaries, run: Arc<RunFolder>) -> Result<Arc<Self>> {
         let network = Network::create(run.prefix())?;
         let hub = Runtime::enter(&network.name("hub"), 2)?;
-        let nodes = (1..=NODES).map(|i| Runtime::enter(&network.name(&format!("n{i}")), 1)).collect::<Result<Vec<_>>>()?;
+        let nodes =
+            (1..=NODES).map(|i| Runtime::enter(&network.name(&format!("n{i}")), 1)).collect::<Result<Vec<_>>>()?;
         let pki = Arc::new(Pki::create(run.path())?);
         let plane = Arc::new(ControlPlane::start(binaries.clone(), pki.clone(), run.clone(), &network, &nodes)?);
         let (reboots, requests) = mpsc::unbounded_channel();
-        let kubelets: Result<Vec<_>> = (1..=NODES).map(|i| Kubelet::start(i, &nodes[i - 1], &pki, reboots.clone())).collect();
+        let kubelets: Result<Vec<_>> =
+            (1..=NODES).map(|i| Kubelet::start(i, &nodes[i - 1], &pki, reboots.clone())).collect();
         let cluster = Arc::new(Self {
             plane,
             kubelets: kubelets?.into(),
@@ -182,7 +186,10 @@ impl Drop for Cluster {
 
 /// Ctrl-C and SIGTERM end the cluster and then this program.
 async fn on_signal(cluster: Weak<Cluster>) {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else { return };
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -213,9 +220,13 @@ fn check_machine() -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         bail!("the cluster tests need root: they make network namespaces");
     }
-    for (program, package) in
-        [("ip", "iproute2"), ("nsenter", "util-linux"), ("unshare", "util-linux"), ("setsid", "util-linux"), ("setpriv", "util-linux")]
-    {
+    for (program, package) in [
+        ("ip", "iproute2"),
+        ("nsenter", "util-linux"),
+        ("unshare", "util-linux"),
+        ("setsid", "util-linux"),
+        ("setpriv", "util-linux"),
+    ] {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&paths).any(|folder| folder.join(program).is_file()) {
             bail!("the cluster tests need the program `{program}` (package {package}), which is not in PATH");
@@ -227,6 +238,9 @@ fn check_machine() -> Result<()> {
 /// The build folder that this program lies in: `target` of `target/release/deps/cluster-...`.
 pub fn target_folder() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
-    let profile = own.ancestors().find(|folder| folder.ends_with("deps") || folder.ends_with("examples")).and_then(Path::parent);
-    profile.and_then(Path::parent).map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), Path::to_path_buf)
+    let profile =
+        own.ancestors().find(|folder| folder.ends_with("deps") || folder.ends_with("examples")).and_then(Path::parent);
+    profile
+        .and_then(Path::parent)
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), Path::to_path_buf)
 }

@@ -110,9 +110,10 @@ impl Runtime {
         let (ready_sender, ready) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(namespace.to_string()).spawn(move || {
-            let runtime = setns(&file, CloneFlags::CLONE_NEWNET).map_err(|error| anyhow!("setns: {error}")).and_then(|()| {
-                Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
-            });
+            let runtime =
+                setns(&file, CloneFlags::CLONE_NEWNET).map_err(|error| anyhow!("setns: {error}")).and_then(|()| {
+                    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
+                });
             match runtime {
                 Ok(runtime) => {
                     ready_sender.send(Ok(runtime.handle().clone())).ok();
@@ -124,7 +125,10 @@ impl Runtime {
                 }
             }
         })?;
-        let handle = ready.recv().context("the namespace thread ended early")?.with_context(|| format!("cannot enter {path}"))?;
+        let handle = ready
+            .recv()
+            .context("the namespace thread ended early")?
+            .with_context(|| format!("cannot enter {path}"))?;
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 

@@ -14,8 +14,7 @@ pub const CASE_LABEL: &str = "test/case";
 
 pub const COREDNS: &str = "/apis/apps/v1/namespaces/kube-system/deployments/coredns";
 pub const COREDNS_HPA: &str = "/apis/autoscaling/v2/namespaces/kube-system/horizontalpodautoscalers/coredns";
-pub const DNS_SLICES: &str =
-    "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dkube-dns";
+pub const DNS_SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dkube-dns";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Labels that a kubelet may not give itself, and a pod network as k3s hands it out.
@@ -43,7 +42,8 @@ pub async fn create(client: &Client) -> Result<()> {
     client.ensure("/api/v1/namespaces", &namespace).await?;
     // Pods wait for it, and its controller is only just starting.
     let account = "/api/v1/namespaces/kube-system/serviceaccounts/default";
-    wait::until(wait::CONTROLLERS, "service account kube-system/default", || async { client.find(account).await }).await?;
+    wait::until(wait::CONTROLLERS, "service account kube-system/default", || async { client.find(account).await })
+        .await?;
     client.ensure("/apis/apps/v1/namespaces/kube-system/deployments", &coredns()).await?;
     client.ensure("/api/v1/namespaces/kube-system/services", &dns_service()).await?;
     client.ensure("/apis/autoscaling/v2/namespaces/kube-system/horizontalpodautoscalers", &autoscaler()).await
@@ -54,9 +54,15 @@ pub async fn create_crd(client: &Client, crd: &Value) -> Result<()> {
     client.ensure(CRDS, crd).await?;
     let spec = &crd["spec"];
     let text = |value: &Value| value.as_str().unwrap_or("").to_string();
-    let path = format!("/apis/{}/{}/{}", text(&spec["group"]), text(&spec["versions"][0]["name"]), text(&spec["names"]["plural"]));
+    let path = format!(
+        "/apis/{}/{}/{}",
+        text(&spec["group"]),
+        text(&spec["versions"][0]["name"]),
+        text(&spec["names"]["plural"])
+    );
     // 404, then 429 while its storage starts, then 200.
-    wait::until(wait::CONTROLLERS, format!("{path} to be served"), || async { client.get(&path).await.map(Some) }).await?;
+    wait::until(wait::CONTROLLERS, format!("{path} to be served"), || async { client.get(&path).await.map(Some) })
+        .await?;
     Ok(())
 }
 
@@ -108,7 +114,8 @@ pub async fn ready_dns_nodes(client: &Client) -> Result<Vec<String>> {
     let slices = client.list(DNS_SLICES).await?;
     // A slice without endpoints says null, not [].
     let endpoints = slices.iter().flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default());
-    let good = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false && endpoint["conditions"]["terminating"] != true);
+    let good = endpoints
+        .filter(|endpoint| endpoint["conditions"]["ready"] != false && endpoint["conditions"]["terminating"] != true);
     let mut nodes: Vec<_> = good.filter_map(|endpoint| Some(endpoint["nodeName"].as_str()?.to_string())).collect();
     nodes.sort();
     Ok(nodes)
@@ -127,5 +134,8 @@ pub fn is_true(object: &Value, kind: &str) -> bool {
 /// The keys of a node's taints with their effects, as `key:Effect`.
 pub fn taints(node: &Value) -> Vec<String> {
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    taints.iter().map(|taint| format!("{}:{}", taint["key"].as_str().unwrap_or(""), taint["effect"].as_str().unwrap_or(""))).collect()
+    taints
+        .iter()
+        .map(|taint| format!("{}:{}", taint["key"].as_str().unwrap_or(""), taint["effect"].as_str().unwrap_or("")))
+        .collect()
 }

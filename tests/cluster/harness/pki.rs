@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
 };
 use serde_json::json;
 
@@ -78,7 +79,13 @@ impl Pki {
         for i in 1..=NODES {
             let node = format!("system:node:{}", node_name(i));
             let subject = [(DnType::OrganizationName, "system:nodes"), (DnType::CommonName, node.as_str())];
-            self.leaf(&format!("kubelet-{i}"), kubelet_ca, &[address(i).to_string(), node_name(i)], &subject, usage.clone())?;
+            self.leaf(
+                &format!("kubelet-{i}"),
+                kubelet_ca,
+                &[address(i).to_string(), node_name(i)],
+                &subject,
+                usage.clone(),
+            )?;
         }
         Ok(())
     }
@@ -92,7 +99,9 @@ impl Pki {
             ("sched".to_string(), "", "system:kube-scheduler".to_string()),
             ("nobody".to_string(), "", "nobody".to_string()),
         ];
-        clients.extend((1..=NODES).map(|i| (format!("node-{i}"), "system:nodes", format!("system:node:{}", node_name(i)))));
+        clients.extend(
+            (1..=NODES).map(|i| (format!("node-{i}"), "system:nodes", format!("system:node:{}", node_name(i)))),
+        );
         for (file, group, user) in clients {
             let mut subject = vec![(DnType::CommonName, user.as_str())];
             if !group.is_empty() {
@@ -155,14 +164,17 @@ impl Pki {
     }
 
     fn write_kubeconfig(&self, name: &str, contexts: &[(String, usize)], user: &serde_json::Value) -> Result<PathBuf> {
-        let clusters: Vec<_> = contexts.iter().map(|(n, i)| json!({ "name": n, "cluster": self.cluster_entry(*i) })).collect();
-        let entries: Vec<_> = contexts.iter().map(|(n, _)| json!({ "name": n, "context": { "cluster": n, "user": "user" } })).collect();
+        let clusters: Vec<_> =
+            contexts.iter().map(|(n, i)| json!({ "name": n, "cluster": self.cluster_entry(*i) })).collect();
+        let entries: Vec<_> =
+            contexts.iter().map(|(n, _)| json!({ "name": n, "context": { "cluster": n, "user": "user" } })).collect();
         let whole = json!({
             "apiVersion": "v1", "kind": "Config", "clusters": clusters, "contexts": entries,
             "users": [{ "name": "user", "user": user }], "current-context": contexts[0].0,
         });
         let path = self.kubeconfig(name);
-        fs::write(&path, serde_json::to_string_pretty(&whole)?).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, serde_json::to_string_pretty(&whole)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 

@@ -38,7 +38,11 @@ impl Process {
     /// it, and the parent-death signal ends it even if this program is killed.
     pub fn spawn(spec: &Spec, run: &RunFolder) -> Result<Self> {
         let path = run.log(&spec.name);
-        let log = OpenOptions::new().create(true).append(true).open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
         let mut command = Command::new("setsid");
         command.args(["setpriv", "--pdeathsig", "KILL", "nsenter", &format!("--net={}", spec.namespace)]);
         if let Some(hostname) = &spec.hostname {
@@ -49,10 +53,6 @@ impl Process {
         let child = spawn_in_lasting_thread(command).with_context(|| format!("cannot start {}", spec.name))?;
         run.record_pid(child.id(), &spec.name)?;
         Ok(Self { name: spec.name.clone(), child })
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
     }
 
     /// How it ended, if it did.
@@ -77,7 +77,9 @@ impl Process {
 
     /// Waits for the end after a signal was sent, and kills when it does not come.
     pub fn finish(&mut self) {
-        let ended = wait::until_blocking(wait::STOP, format!("the end of {}", self.name), || self.child.try_wait().ok().flatten());
+        let ended = wait::until_blocking(wait::STOP, format!("the end of {}", self.name), || {
+            self.child.try_wait().ok().flatten()
+        });
         if ended.is_err() {
             eprintln!("cluster: {} ignored SIGTERM, killing it", self.name);
             self.kill();

@@ -22,6 +22,7 @@ impl Cluster {
             }
             self.voters.set(i, Voter::Member);
             self.kubelets[i - 1].set_healthy(true);
+            self.plane.freeze_server(i, false);
             self.plane.start_server(i)?;
             self.kubelets[i - 1].up(false);
         }
@@ -75,7 +76,10 @@ async fn clean_node(client: &Client, i: usize) -> Result<()> {
     let ours = names.filter(|name| name.contains("maint.dev/") || name.starts_with("test/") || name.contains("kured"));
     let removed: serde_json::Map<_, _> = ours.map(|name| (name.clone(), Value::Null)).collect();
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    let kept: Vec<_> = taints.iter().filter(|taint| taint["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/"))).collect();
+    let kept: Vec<_> = taints
+        .iter()
+        .filter(|taint| taint["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/")))
+        .collect();
     if removed.is_empty() && kept.len() == taints.len() && node["spec"]["unschedulable"] != true {
         return Ok(());
     }
@@ -88,7 +92,9 @@ async fn clean_node(client: &Client, i: usize) -> Result<()> {
 
 async fn remove_case_objects(client: &Client) -> Result<()> {
     let at_once = json!({ "gracePeriodSeconds": 0, "propagationPolicy": "Background" });
-    for namespace in client.list(&format!("/api/v1/namespaces?labelSelector={}", CASE_LABEL.replace('/', "%2F"))).await? {
+    for namespace in
+        client.list(&format!("/api/v1/namespaces?labelSelector={}", CASE_LABEL.replace('/', "%2F"))).await?
+    {
         let name = namespace["metadata"]["name"].as_str().unwrap_or("");
         // Budgets first, controllers before their pods, so that nothing comes back.
         for resource in [
@@ -117,7 +123,8 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
     let Some(group) = client.find(MAINT_GROUP).await? else { return Ok(()) };
     for resource in group["resources"].as_array().into_iter().flatten() {
         let name = resource["name"].as_str().unwrap_or("");
-        let can_delete = resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "deletecollection"));
+        let can_delete =
+            resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "deletecollection"));
         if can_delete && resource["namespaced"] == false {
             client.delete(&format!("{MAINT_GROUP}/{name}"), None).await?;
         }

@@ -89,7 +89,11 @@ pub fn base(target: &Path) -> PathBuf {
 pub fn live_sockets(target: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(base(target)) else { return Vec::new() };
     let folders = entries.flatten().map(|entry| entry.path());
-    folders.filter(|folder| owner_lives(folder) == Some(true)).map(|folder| folder.join("control.sock")).filter(|s| s.exists()).collect()
+    folders
+        .filter(|folder| owner_lives(folder) == Some(true))
+        .map(|folder| folder.join("control.sock"))
+        .filter(|s| s.exists())
+        .collect()
 }
 
 /// Whether the process that made the folder still runs; `None` when the folder does not say.
@@ -110,10 +114,14 @@ fn clean(base: &Path) {
         match owner_lives(&folder) {
             Some(true) => {}
             Some(false) => {
-                for (id, started) in fs::read_to_string(folder.join("pids")).unwrap_or_default().lines().filter_map(numbers) {
+                for (id, started) in
+                    fs::read_to_string(folder.join("pids")).unwrap_or_default().lines().filter_map(numbers)
+                {
                     kill_recorded(id, started);
                 }
-                if let Some(prefix) = folder.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with("mc")) {
+                if let Some(prefix) =
+                    folder.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with("mc"))
+                {
                     Network::delete_all(prefix);
                 }
                 fs::remove_dir_all(&folder).ok();

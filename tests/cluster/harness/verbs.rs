@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::audit::Log;
 use super::client::Client;
 use super::control_plane::{Stop, listed_servers};
-use super::longhorn::Volume;
+use super::longhorn::{self, Volume};
+use super::metrics;
 use super::net::{NODES, address};
 use super::objects::{self, CASE_LABEL};
 use super::proxy::Tunnel;
@@ -59,7 +60,11 @@ impl Cluster {
         wait::until(wait::SERVER_READY, "any API server to answer", || async {
             for i in (1..=NODES).filter(|i| self.plane.server_runs(*i)) {
                 let client = self.client(i).await?;
-                if client.call(http::Method::GET, "/readyz", &[], None).await.is_ok_and(|answer| answer.status.is_success()) {
+                if client
+                    .call(http::Method::GET, "/readyz", &[], None)
+                    .await
+                    .is_ok_and(|answer| answer.status.is_success())
+                {
                     return Ok(Some(client));
                 }
             }
@@ -79,7 +84,10 @@ impl Cluster {
             return Ok(path.into());
         }
         let own = std::env::current_exe()?;
-        own.ancestors().map(|folder| folder.join("maint")).find(|path| path.is_file()).context("the program `maint` is not built")
+        own.ancestors()
+            .map(|folder| folder.join("maint"))
+            .find(|path| path.is_file())
+            .context("the program `maint` is not built")
     }
 
     /// Runs a program inside the hub's namespace, from where all API servers can be reached; killed at the limit.
@@ -88,10 +96,13 @@ impl Cluster {
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true).stdin(std::process::Stdio::null());
         // On one of the hub's own threads, whose namespace the child inherits.
-        let running = self.hub.handle().spawn(async move { tokio::time::timeout(limit.length, command.output()).await });
+        let running =
+            self.hub.handle().spawn(async move { tokio::time::timeout(limit.length, command.output()).await });
         match running.await? {
             Ok(output) => output.with_context(|| format!("cannot run {what}")),
-            Err(_) => Err(anyhow!("limit `{}` of {} s reached while waiting for {what}", limit.name, limit.length.as_secs())),
+            Err(_) => {
+                Err(anyhow!("limit `{}` of {} s reached while waiting for {what}", limit.name, limit.length.as_secs()))
+            }
         }
     }
 
@@ -210,9 +221,19 @@ impl Cluster {
         self.plane.start_server(i)
     }
 
-    /// The process id of API server `i`, to stop it in its tracks.
-    pub fn apiserver_id(&self, i: usize) -> Option<u32> {
-        self.plane.server_id(i)
+    /// Freezes API server `i`: it takes connections and answers nothing.
+    pub fn freeze_apiserver(&self, i: usize) {
+        self.plane.freeze_server(i, true);
+    }
+
+    /// Lets a frozen API server go on.
+    pub fn thaw_apiserver(&self, i: usize) {
+        self.plane.freeze_server(i, false);
+    }
+
+    /// Whether the process of API server `i` is there, frozen or not.
+    pub fn apiserver_runs(&self, i: usize) -> bool {
+        self.plane.server_runs(i)
     }
 
     /// Puts a Longhorn volume into a state.
@@ -232,10 +253,15 @@ impl Cluster {
     pub async fn namespace(&self, name: &str) -> Result<()> {
         let client = self.any_client().await?;
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": { CASE_LABEL: "true" } } });
-        wait::until(wait::CONTROLLERS, format!("namespace {name}"), || async { client.create("/api/v1/namespaces", &body).await.map(Some) })
-            .await?;
+        wait::until(wait::CONTROLLERS, format!("namespace {name}"), || async {
+            client.create("/api/v1/namespaces", &body).await.map(Some)
+        })
+        .await?;
         let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
-        wait::until(wait::CONTROLLERS, format!("service account {name}/default"), || async { client.find(&account).await }).await?;
+        wait::until(wait::CONTROLLERS, format!("service account {name}/default"), || async {
+            client.find(&account).await
+        })
+        .await?;
         Ok(())
     }
 
@@ -263,17 +289,24 @@ impl Cluster {
         wait::until(wait::NODE_STATE, format!("{node} to be Ready and untainted"), || async {
             let object = client.get(&format!("/api/v1/nodes/{node}")).await?;
             let booted = boot_id.is_none_or(|id| object["status"]["nodeInfo"]["bootID"] == id);
-            let tainted = objects::taints(&object).iter().any(|taint| !taint.starts_with("node.kubernetes.io/unschedulable"));
+            let tainted =
+                objects::taints(&object).iter().any(|taint| !taint.starts_with("node.kubernetes.io/unschedulable"));
             Ok((booted && objects::is_true(&object, "Ready") && !tainted).then_some(()))
         })
         .await
     }
 
-    /// Waits until all servers answer and are listed.
+    /// Waits until all servers answer for every kind and are listed.
     pub async fn wait_servers(&self) -> Result<()> {
         for i in 1..=NODES {
             let client = self.client(i).await?;
-            wait::until(wait::SERVER_READY, format!("API server {i}"), || async { client.get("/api/v1/nodes").await.map(Some) }).await?;
+            // Each server starts the storage of a CRD for itself, when it is first asked, and says 429 meanwhile.
+            for path in longhorn::paths().chain([metrics::PODS_PATH.to_string(), "/api/v1/nodes".to_string()]) {
+                wait::until(wait::SERVER_READY, format!("{path} of API server {i}"), || async {
+                    client.get(&path).await.map(Some)
+                })
+                .await?;
+            }
         }
         let client = self.client(1).await?;
         wait::until(wait::CONTROL_PLANE, "three API servers in EndpointSlice default/kubernetes", || async {

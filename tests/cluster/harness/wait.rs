@@ -70,5 +70,9 @@ pub fn until_blocking<T>(limit: Limit, what: impl Display, mut probe: impl FnMut
 }
 
 fn expired(limit: Limit, what: impl Display, last: &str) -> anyhow::Error {
-    anyhow!("limit `{}` of {} s reached while waiting for {what}; last answer: {last}", limit.name, limit.length.as_secs())
+    anyhow!(
+        "limit `{}` of {} s reached while waiting for {what}; last answer: {last}",
+        limit.name,
+        limit.length.as_secs()
+    )
 }

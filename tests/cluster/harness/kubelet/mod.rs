@@ -10,6 +10,7 @@ mod server;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use http::Method;
@@ -21,6 +22,11 @@ use super::client::{Answer, Client, Patch};
 use super::net::{NODES, Runtime, address};
 use super::node_name;
 use super::pki::Pki;
+
+/// Within the grace period two servers can be tried.
+const ANSWER: Duration = Duration::from_secs(4);
+/// How long the own API server is not asked first after it gave no answer.
+const AVOIDED: Duration = Duration::from_secs(15);
 
 /// A pod asked its node to go down, as the `pod` action of maint does.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +53,8 @@ struct Shared {
     name: String,
     /// Own API server first, as requests go.
     servers: Vec<Client>,
+    /// Since when the own API server gives no answers: the others are asked first for a while.
+    own_failed: Mutex<Option<Instant>>,
     power: watch::Sender<Power>,
     healthy: AtomicBool,
     next_pod: AtomicU32,
@@ -60,14 +68,19 @@ struct Shared {
 
 impl Kubelet {
     /// Starts it in the node's namespace, powered on.
-    pub fn start(index: usize, runtime: &Runtime, pki: &Pki, reboots: mpsc::UnboundedSender<RebootRequest>) -> Result<Self> {
+    pub fn start(
+        index: usize,
+        runtime: &Runtime,
+        pki: &Pki,
+        reboots: mpsc::UnboundedSender<RebootRequest>,
+    ) -> Result<Self> {
         let tls = server::tls(index, pki).with_context(|| format!("cannot set up TLS of kubelet {index}"))?;
         let order: Vec<_> = (0..NODES).map(|step| (index - 1 + step) % NODES + 1).collect();
         let files: Vec<_> = order.iter().map(|server| pki.kubeconfig(&format!("node-{index}-{server}"))).collect();
         let servers = runtime.run(async move {
             let mut servers = Vec::new();
             for file in files {
-                servers.push(Client::new(&file, "kubelet-double").await?);
+                servers.push(Client::new(&file, "kubelet-double").await?.with_limit(ANSWER));
             }
             Ok::<_, anyhow::Error>(servers)
         })??;
@@ -76,6 +89,7 @@ impl Kubelet {
             index,
             name: node_name(index),
             servers,
+            own_failed: Mutex::default(),
             power: watch::channel(power).0,
             healthy: AtomicBool::new(true),
             next_pod: AtomicU32::new(0),
@@ -130,13 +144,24 @@ impl Shared {
     /// One request with the node's identity: at its own API server, and at the others when that does not answer.
     async fn request(&self, method: Method, path: &str, content_type: &str, body: Option<&Value>) -> Result<Answer> {
         let mut last = anyhow!("no API server is known");
-        for server in &self.servers {
-            match server.call(method.clone(), path, &[("content-type", content_type)], body).await {
+        let first = self.first_server();
+        for step in 0..self.servers.len() {
+            let index = (first + step) % self.servers.len();
+            match self.servers[index].call(method.clone(), path, &[("content-type", content_type)], body).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => last = error,
             }
+            if index == 0 {
+                *self.own_failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            }
         }
         Err(last)
+    }
+
+    /// A frozen server would else delay each lease renewal by the time of an answer, and the node would be declared dead.
+    fn first_server(&self) -> usize {
+        let failed = *self.own_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        usize::from(failed.is_some_and(|at| at.elapsed() < AVOIDED))
     }
 
     async fn patch(&self, kind: Patch, path: &str, body: &Value) -> Result<Answer> {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -20,6 +20,9 @@ use super::{RebootRequest, Shared, condition};
 /// Pods in here reboot their node, also without the annotation.
 const ACTIONS_NAMESPACE: &str = "maint-actions";
 const ACTION_ANNOTATION: &str = "maint.dev/reboot-action";
+
+/// A server ends a watch after 55 s; one that does not is frozen.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// What this session has in hand, by uid.
 #[derive(Default)]
@@ -44,7 +47,13 @@ pub(super) async fn run(shared: Arc<Shared>, restarted: bool) {
     }
 }
 
-async fn follow(shared: &Arc<Shared>, turn: usize, restarted: bool, known: &mut Known, tasks: &mut JoinSet<()>) -> Result<()> {
+async fn follow(
+    shared: &Arc<Shared>,
+    turn: usize,
+    restarted: bool,
+    known: &mut Known,
+    tasks: &mut JoinSet<()>,
+) -> Result<()> {
     let server = &shared.servers[turn % shared.servers.len()];
     let path = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{}", shared.name);
     let mut list = server.get(&path).await?;
@@ -55,7 +64,7 @@ async fn follow(shared: &Arc<Shared>, turn: usize, restarted: bool, known: &mut 
     let mut events = server.watch(&format!("{path}&watch=true&timeoutSeconds=55&resourceVersion={version}")).await?;
     loop {
         tokio::select! {
-            event = events.next() => match event? {
+            event = tokio::time::timeout(SILENCE, events.next()) => match event.context("the watch did not end in time")?? {
                 None => return Ok(()),
                 Some(mut event) => match event["type"].as_str() {
                     Some("ADDED" | "MODIFIED") => handle(shared, event["object"].take(), false, known, tasks),

@@ -80,7 +80,11 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>>
         if shared.healthy.load(Ordering::Relaxed) {
             (StatusCode::OK, "text/plain; charset=utf-8", "ok")
         } else {
-            (StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", "[-]syncloop failed: reason withheld\nhealthz check failed\n")
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "text/plain; charset=utf-8",
+                "[-]syncloop failed: reason withheld\nhealthz check failed\n",
+            )
         }
     } else if path.starts_with("/containerLogs/") {
         (StatusCode::OK, "text/plain", "a line of the pod's log\n")
