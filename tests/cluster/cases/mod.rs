@@ -1,6 +1,7 @@
 //! All cases of the cluster tests. Each proves something and restores what it broke; `reset` comes between them anyway.
 
 mod plane;
+mod reboots;
 mod tunnels;
 
 use std::future::Future;
@@ -33,5 +34,5 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), tunnels::cases()].into_iter().flatten().collect()
+    [plane::cases(), tunnels::cases(), reboots::cases()].into_iter().flatten().collect()
 }
