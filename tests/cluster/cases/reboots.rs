@@ -7,8 +7,12 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::{Case, case};
+use crate::harness::etcd_voter::Voter;
+use crate::harness::longhorn::{NAMESPACE, Volume};
+use crate::harness::net::NODES;
 use crate::harness::objects::{self, condition, is_true, taints};
-use crate::harness::{Cluster, wait};
+use crate::harness::proxy::Tunnel;
+use crate::harness::{Cluster, node_name, wait};
 
 pub fn cases() -> Vec<Case> {
     vec![
@@ -16,6 +20,8 @@ pub fn cases() -> Vec<Case> {
         case("reboots::short_one_leaves_only_a_boot_id", short_reboot),
         case("reboots::long_absence", long_absence),
         case("reboots::pod_reboots_its_node", action_pod),
+        case("reboots::many_pods", many_pods),
+        case("reboots::reset_heals_everything", reset_heals),
     ]
 }
 
@@ -111,6 +117,63 @@ async fn action_pod(cluster: Arc<Cluster>) -> Result<()> {
     ensure!(cluster.boot_id("worker2")? != before, "the boot ID is the old one");
     cluster.wait_node_back("worker2", Some(&cluster.boot_id("worker2")?)).await?;
     cluster.wait_servers().await
+}
+
+/// As many pods as a node usually may have: the doubles keep up with them.
+async fn many_pods(cluster: Arc<Cluster>) -> Result<()> {
+    cluster.namespace("case-many").await?;
+    let client = cluster.client(1).await?;
+    let start = Instant::now();
+    cluster.deployment("case-many", "many", 110, &json!({ "test/terminate": "2" })).await?;
+    println!("\nfigure pods_110_ready {:.1} s", start.elapsed().as_secs_f64());
+    let pods = "/api/v1/namespaces/case-many/pods";
+    let addresses: std::collections::BTreeSet<_> =
+        client.list(pods).await?.iter().map(|pod| pod["status"]["podIP"].to_string()).collect();
+    ensure!(addresses.len() == 110, "{} pod addresses", addresses.len());
+    let start = Instant::now();
+    client.delete("/apis/apps/v1/namespaces/case-many/deployments/many", None).await?;
+    wait::until(wait::CONTROLLERS, "110 pods to end", || async {
+        Ok(client.list(pods).await?.is_empty().then_some(()))
+    })
+    .await?;
+    println!("figure pods_110_gone {:.1} s", start.elapsed().as_secs_f64());
+    ensure!(start.elapsed() >= Duration::from_secs(2), "they ended too early");
+    Ok(())
+}
+
+/// Whatever a case leaves behind, the next one finds a healthy cluster.
+async fn reset_heals(cluster: Arc<Cluster>) -> Result<()> {
+    let client = cluster.client(1).await?;
+    let damage = json!({ "metadata": { "annotations": { "maint.dev/hold": "test" } }, "spec": { "unschedulable": true,
+        "taints": [{ "key": "test/taint", "effect": "NoSchedule" }] } });
+    client.merge("/api/v1/nodes/worker1", &damage).await?;
+    cluster.cut(1, "worker2", Tunnel::Hang)?;
+    cluster.set_kubelet_healthy("worker2", false)?;
+    cluster.set_volume("pvc-home", Volume::Faulted).await?;
+    cluster.set_longhorn_setting("node-drain-policy", "always-allow").await?;
+    cluster.metrics.set(false);
+    cluster.voters.set(2, Voter::Silent);
+    client.merge(objects::COREDNS, &json!({ "spec": { "replicas": 1 } })).await?;
+    cluster.power_off("worker3").await?;
+    cluster.reset().await?;
+    for node in cluster.nodes().await? {
+        ensure!(is_true(&node, "Ready") && node["spec"]["unschedulable"].is_null(), "{node}");
+        ensure!(taints(&node).is_empty() && node["metadata"]["annotations"]["maint.dev/hold"].is_null(), "{node}");
+    }
+    for i in 1..=NODES {
+        let client = cluster.client(i).await?;
+        for node in (1..=NODES).map(node_name) {
+            let answer = client.plain_healthz(&node).await?;
+            ensure!(answer.status == 200, "server {i}, {node}: {answer:?}");
+        }
+    }
+    let group = format!("/apis/longhorn.io/v1beta2/namespaces/{NAMESPACE}");
+    let volume = client.get(&format!("{group}/volumes/pvc-home")).await?;
+    ensure!(volume["status"]["robustness"] == "healthy" && volume["status"]["state"] == "attached", "{volume}");
+    let policy = client.get(&format!("{group}/settings/node-drain-policy")).await?;
+    ensure!(policy["value"] == "block-if-contains-last-replica", "{policy}");
+    ensure!(objects::ready_dns_nodes(&client).await?.len() == 2, "DNS");
+    Ok(())
 }
 
 fn bare_pod(name: &str, node: &str, annotations: Value) -> Value {

@@ -71,6 +71,7 @@ impl Patch {
 /// One identity at one API server.
 #[derive(Clone)]
 pub struct Client {
+    config: kube::Config,
     kube: kube::Client,
     agent: String,
     limit: Duration,
@@ -92,7 +93,7 @@ impl Client {
         config.proxy_url = None;
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(2));
-        Ok(Self { kube: kube::Client::try_from(config)?, agent: agent.to_string(), limit: Duration::from_secs(10) })
+        Self::with_config(config, agent)
     }
 
     /// Without any identity of its own: `system:anonymous`.
@@ -235,10 +236,13 @@ impl Client {
         self.call(Method::GET, &format!("/api/v1/nodes/{node}/proxy/healthz"), &[], None).await
     }
 
-    /// A path that no kubelet serves, asked so that the API server must dial anew.
+    /// A path that no kubelet serves, asked so that the API server must dial anew. The kubelet's raw answer closes the
+    /// connection without saying so beforehand, so it has one of its own: a pooled one would fail the next request.
     pub async fn fresh_dial(&self, node: &str) -> Result<Answer> {
+        let mut alone = self.clone();
+        alone.kube = kube::Client::try_from(self.config.clone())?;
         let headers = [("connection", "Upgrade"), ("upgrade", "maint-probe")];
-        self.call(Method::GET, &format!("/api/v1/nodes/{node}/proxy/maint-probe"), &headers, None).await
+        alone.call(Method::GET, &format!("/api/v1/nodes/{node}/proxy/maint-probe"), &headers, None).await
     }
 
     /// Opens a watch; its answer comes line by line.

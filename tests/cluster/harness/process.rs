@@ -128,11 +128,13 @@ fn spawn_in_lasting_thread(command: Command) -> Result<Child> {
     Ok(child.recv()??)
 }
 
-/// The start time of a process in clock ticks: with its id it names one process for good.
+/// The start time of a process in clock ticks: with its id it names one process for good. `None` when it has ended, also
+/// when nobody has taken note of that yet.
 pub fn start_time(id: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in brackets may hold spaces, so count from its end: the start time is field 22 of all.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    // The name in brackets may hold spaces, so count from its end: field 3 of all is the state, 22 the start time.
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    if *fields.first()? == "Z" { None } else { fields.get(19)?.parse().ok() }
 }
 
 /// Ends a process of an earlier run, if it is still the same one.
