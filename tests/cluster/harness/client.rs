@@ -98,16 +98,14 @@ impl Client {
 
     /// Without any identity of its own: `system:anonymous`.
     pub async fn anonymous(kubeconfig: &Path) -> Result<Self> {
-        let read = Kubeconfig::read_from(kubeconfig)?;
-        let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+        let mut config = Self::for_context(kubeconfig, None, "anonymous").await?.config;
         config.auth_info = AuthInfo::default();
-        config.proxy_url = None;
-        config.default_retry = false;
-        Ok(Self {
-            kube: kube::Client::try_from(config)?,
-            agent: "anonymous".to_string(),
-            limit: Duration::from_secs(10),
-        })
+        Self::with_config(config, "anonymous")
+    }
+
+    fn with_config(config: kube::Config, agent: &str) -> Result<Self> {
+        let kube = kube::Client::try_from(config.clone())?;
+        Ok(Self { config, kube, agent: agent.to_string(), limit: Duration::from_secs(10) })
     }
 
     pub fn with_agent(mut self, agent: &str) -> Self {
