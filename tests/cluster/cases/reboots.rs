@@ -82,7 +82,8 @@ async fn long_absence(cluster: Arc<Cluster>) -> Result<()> {
     })
     .await?;
     let seconds = start.elapsed().as_secs_f64();
-    ensure!((9.0..40.0).contains(&seconds), "unknown after {seconds} s");
+    // 12 to 17 s; more when the controller-manager hung on this very server and had to be started again.
+    ensure!((9.0..60.0).contains(&seconds), "unknown after {seconds} s");
     println!("\nfigure node_unknown_after {seconds:.1} s");
     ensure!(condition(&node, "Ready").is_some_and(|ready| ready["reason"] == "NodeStatusUnknown"), "{node}");
     wait::until(wait::SHORT, "both unreachable taints", || async {

@@ -7,9 +7,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use super::process::start_time;
+
 /// The release that plays the cluster; the modules below `tests/cluster/kubernetes` pin the same.
 pub const KUBERNETES: &str = "v1.34.4";
 const ETCD: &str = "v3.7.3";
+/// Between a module's name and the id of the process that builds it, in the name of a folder that is not finished.
+const PARTIAL: &str = "-partial-";
 
 /// Where the programs are.
 #[derive(Clone)]
@@ -80,7 +84,8 @@ impl Module {
         if finished.is_dir() {
             return Ok(finished);
         }
-        let partial = cache.join(format!("{}-partial-{}", self.name, std::process::id()));
+        remove_cut_builds(cache);
+        let partial = cache.join(format!("{}{PARTIAL}{}", self.name, std::process::id()));
         fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
         let built = self.build(&source, &partial);
         if built.is_err() {
@@ -130,6 +135,16 @@ impl Module {
         }
         eprintln!("cluster: built {} {} in {:.0} s", self.name, self.version, start.elapsed().as_secs_f64());
         Ok(())
+    }
+}
+
+/// Removes what builds have left that were cut.
+fn remove_cut_builds(cache: &Path) {
+    for folder in fs::read_dir(cache).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let builder = folder.to_str().and_then(|path| path.rsplit_once(PARTIAL)).and_then(|(_, id)| id.parse().ok());
+        if builder.is_some_and(|id| start_time(id).is_none()) {
+            fs::remove_dir_all(&folder).ok();
+        }
     }
 }
 

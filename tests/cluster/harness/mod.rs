@@ -99,7 +99,7 @@ impl Cluster {
             cluster.keep_logs();
             return Err(error);
         }
-        eprintln!("figure cluster_bring_up {:.1} s", start.elapsed().as_secs_f64());
+        println!("figure cluster_bring_up {:.1} s", start.elapsed().as_secs_f64());
         Ok(cluster)
     }
 
@@ -169,7 +169,7 @@ impl Cluster {
         self.plane.stop();
         Network::delete_all(self.run.prefix());
         self.run.remove();
-        eprintln!("figure cluster_shutdown {:.1} s", start.elapsed().as_secs_f64());
+        println!("figure cluster_shutdown {:.1} s", start.elapsed().as_secs_f64());
     }
 
     /// Keeps logs and certificates after the end.
