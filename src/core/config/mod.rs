@@ -2,6 +2,8 @@
 //!
 //! `config/maint.toml` shows them all; a test keeps it equal to [`Settings::default`]. Unknown keys are errors.
 
+mod parse;
+mod rules;
 mod scope;
 
 use std::collections::BTreeMap;
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{GateId, Policy};
 
+pub use parse::{ConfigError, ConfigErrors};
 pub use scope::{Scope, ScopeSettings};
 
 /// All settings.
