@@ -130,6 +130,16 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// The settings as a configuration file.
+    ///
+    /// # Errors
+    /// If a value cannot be written as TOML; those that were read from TOML always can.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+}
+
 /// The document without what was complained about.
 fn rest<'i>(document: &Spanned<DeTable<'i>>, taken_out: &[Range<usize>]) -> Spanned<DeTable<'i>> {
     let mut rest = document.clone();
@@ -228,6 +238,8 @@ mod tests {
         let shipped: toml::Table = text.parse().expect("TOML");
         let defaults = toml::Table::try_from(Settings::default()).expect("settings are TOML");
         assert_eq!(shipped, defaults, "config/maint.toml lacks or adds a key");
+        let shown = Settings::default().to_toml().expect("TOML");
+        assert_eq!(Settings::parse(&shown, "shown"), Ok(Settings::default()));
     }
 
     #[test]
