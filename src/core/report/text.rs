@@ -62,15 +62,19 @@ impl View<'_> {
         push(text, &self.summary(nodes));
         self.context(text);
         let common = common(nodes);
+        for node in nodes {
+            let mut own = node.findings.iter().filter(|finding| !common.contains(finding)).peekable();
+            // A node without anything of its own is in the summary already.
+            if own.peek().is_some() {
+                push(text, "");
+                push(text, &self.headline(node));
+                self.findings(text, own);
+            }
+        }
         if !common.is_empty() {
             push(text, "");
             push(text, "every node");
             self.findings(text, common.iter().copied());
-        }
-        for node in nodes {
-            push(text, "");
-            push(text, &self.headline(node));
-            self.findings(text, node.findings.iter().filter(|finding| !common.contains(finding)));
         }
     }
 
