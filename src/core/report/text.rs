@@ -63,18 +63,26 @@ impl View<'_> {
         self.context(text);
         let common = common(nodes);
         for node in nodes {
-            let mut own = node.findings.iter().filter(|finding| !common.contains(finding)).peekable();
-            // A node without anything of its own is in the summary already.
+            let mut own =
+                node.findings.iter().filter(|finding| !is_fine(finding) && !common.contains(finding)).peekable();
+            // A node that is fine of its own is in the summary already.
             if own.peek().is_some() {
                 push(text, "");
                 push(text, &self.headline(node));
                 self.findings(text, own);
             }
         }
-        if !common.is_empty() {
-            push(text, "");
-            push(text, "every node");
-            self.findings(text, common.iter().copied());
+        push(text, "");
+        push(text, "every node");
+        for gate in GateId::ALL {
+            let of = |node: &&NodeReport| node.findings.iter().any(|finding| finding.id == *gate && is_fine(finding));
+            if let Some(shared) = common.iter().find(|finding| finding.id == *gate) {
+                self.finding(text, shared);
+            } else if nodes.iter().all(|node| of(&node)) {
+                // Fine everywhere, in other words for each: the words are in the JSON and in the check of one node.
+                let (mark, width) = (self.paint.mark(Status::Pass), gate_width());
+                push(text, &format!("  {mark} {gate:width$}  holds for each node"));
+            }
         }
     }
 
@@ -157,7 +165,7 @@ impl View<'_> {
     fn finding(&self, text: &mut String, finding: &FindingReport) {
         let width = gate_width();
         let indent = " ".repeat(2 + self.paint.mark_width() + 1 + width + 2);
-        let fine = matches!(finding.status, Status::Pass | Status::NotApplicable);
+        let fine = is_fine(finding);
         let reason = if fine { String::new() } else { format!("{}: ", finding.reason) };
         let message = if finding.message.is_empty() { "holds" } else { &finding.message };
         let mut line =
@@ -202,6 +210,10 @@ fn common(nodes: &[NodeReport]) -> Vec<&FindingReport> {
         return Vec::new();
     }
     first.findings.iter().filter(|finding| rest.iter().all(|node| node.findings.contains(finding))).collect()
+}
+
+const fn is_fine(finding: &FindingReport) -> bool {
+    matches!(finding.status, Status::Pass | Status::NotApplicable)
 }
 
 fn seen(evidence: &Evidence) -> String {
@@ -324,6 +336,15 @@ worker2 BLOCKED by longhorn-volumes (LonghornVolumeRebuilding)
         assert_eq!(text.matches("no halt").count(), 1, "{text}");
         assert!(text.contains("every node\n  OK    control               no halt\n"), "{text}");
         assert_eq!(report.verdict, Verdict::Blocked);
+    }
+
+    #[test]
+    fn what_is_fine_in_other_words_is_told_once_too() {
+        let pass = |message: &str| finding(GateId::Target, Status::Pass, Reason::Passed, message);
+        let text =
+            check(&report(vec![("a", vec![pass("a is fine"), blocked()]), ("b", vec![pass("b is")])]), Paint::PLAIN);
+        assert!(text.contains("every node\n  √ target                holds for each node\n"), "{text}");
+        assert!(!text.contains("b is") && !text.contains("a is fine"), "{text}");
     }
 
     #[test]
