@@ -3,6 +3,8 @@
 //! `config/maint.toml` shows them all; a test keeps it equal to [`Settings::default`]. Unknown keys are errors.
 
 mod action;
+mod parse;
+mod rules;
 mod run;
 mod scope;
 
@@ -13,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{GateId, Policy};
 
 pub use action::{ActionSettings, PodAction};
+pub use parse::{ConfigError, ConfigErrors};
 pub use run::{RunSettings, WhenHealed};
 pub use scope::{Scope, ScopeSettings};
 
