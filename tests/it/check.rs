@@ -55,6 +55,7 @@ fn json_is_one_document_and_keeps_its_names() {
         ("/kind", "CheckReport"),
         ("/now", "2026-11-30T01:00:00Z"),
         ("/source/kind", "dump"),
+        ("/source/clock", "newest-lease"),
         ("/scope", "reboot"),
         ("/strategy", "drain"),
         ("/moment", "start"),
@@ -227,5 +228,5 @@ fn usage_errors() {
 #[test]
 fn the_clock_can_be_given() {
     let run = maint(&["check", "worker2", "--from", DUMP, "--now", "2026-11-30T03:00:00+02:00"]);
-    assert!(run.stdout.contains("judged at 2026-11-30T01:00:00Z (--now)"), "{run}");
+    assert!(run.stdout.contains("judged at 2026-11-30T01:00:00Z (as given by --now)"), "{run}");
 }
