@@ -27,9 +27,10 @@ pub struct Check {
     /// The dump's clock, such as 2026-01-31T23:59:59Z; else the newest lease renewal in it
     #[arg(long, value_name = "TIME", requires = "from")]
     now: Option<Timestamp>,
-    /// Take an empty List of a dump for "there are none"; kubectl writes the same where it was refused
+    /// Take the dump for complete: an empty List means none (kubectl writes the same where it was refused), and
+    /// single objects of a kind are all there are
     #[arg(long, requires = "from")]
-    trust_empty_lists: bool,
+    complete: bool,
     /// Which moment of a run to judge: start, cordoned, handover, verify or settle
     #[arg(long, default_value = "start")]
     moment: Moment,
@@ -65,7 +66,7 @@ impl Check {
             let name = common.context.clone().unwrap_or_else(|| "current context".to_owned());
             return Ok(Gathered { facts, now, origin: Origin { kind: "live", name, clock: Clock::Machine } });
         };
-        let dump = Dump::read(path, self.trust_empty_lists, Limits::default())?;
+        let dump = Dump::read(path, self.complete, Limits::default())?;
         let (now, clock) = match (self.now, dump.newest_lease()) {
             (Some(now), _) => (now, Clock::Given),
             (None, Some(renewed)) => (renewed, Clock::NewestLease),

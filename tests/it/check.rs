@@ -89,8 +89,8 @@ fn a_dump_that_lacks_or_refuses_something_is_never_clear() {
     let empty = "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n";
     let rows: &[(&str, &[Bend], i32, &str)] = &[
         ("volumes refused", &[("volumes.longhorn.io.yaml", "", status)], 4, "could not be read (forbidden): "),
-        ("an empty List of attachments", &[("volumeattachments.yaml", "", empty)], 4, "--trust-empty-lists"),
-        ("volumes cut to an empty List", &[("volumes.longhorn.io.yaml", "", empty)], 4, "--trust-empty-lists"),
+        ("an empty List of attachments", &[("volumeattachments.yaml", "", empty)], 4, "--complete"),
+        ("volumes cut to an empty List", &[("volumes.longhorn.io.yaml", "", empty)], 4, "--complete"),
         ("a node's spec gone", &[("nodes.json", "\"spec\"", "\"spek\"")], 4, "Node worker1: spec is missing"),
         (
             "DNS forgotten",
