@@ -30,9 +30,10 @@ pub struct Check {
     /// The dump's clock, such as 2026-01-31T23:59:59Z; else the newest lease renewal in it
     #[arg(long, value_name = "TIME", requires = "from")]
     now: Option<Timestamp>,
-    /// Take an empty List of a dump for "there are none"; kubectl writes the same where it was refused
+    /// Take the dump for complete: an empty List means none (kubectl writes the same where it was refused), and
+    /// single objects of a kind are all there are
     #[arg(long, requires = "from")]
-    trust_empty_lists: bool,
+    complete: bool,
     /// Which moment of a run to judge: start, cordoned, handover, verify or settle
     #[arg(long, default_value = "start")]
     moment: Moment,
@@ -70,7 +71,7 @@ impl Check {
             let origin = Origin { kind: "live", name: live.source(), clock: Clock::Machine };
             return Ok(Gathered { facts, now: live.now(), origin });
         };
-        let dump = Dump::read(path, self.trust_empty_lists, Limits::default())?;
+        let dump = Dump::read(path, self.complete, Limits::default())?;
         let (now, clock) = match (self.now, dump.newest_lease()) {
             (Some(now), _) => (now, Clock::Given),
             (None, Some(renewed)) => (renewed, Clock::NewestLease),

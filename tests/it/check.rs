@@ -55,6 +55,7 @@ fn json_is_one_document_and_keeps_its_names() {
         ("/kind", "CheckReport"),
         ("/now", "2026-11-30T01:00:00Z"),
         ("/source/kind", "dump"),
+        ("/source/clock", "newest-lease"),
         ("/scope", "reboot"),
         ("/strategy", "drain"),
         ("/moment", "start"),
@@ -88,8 +89,8 @@ fn a_dump_that_lacks_or_refuses_something_is_never_clear() {
     let empty = "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n";
     let rows: &[(&str, &[Bend], i32, &str)] = &[
         ("volumes refused", &[("volumes.longhorn.io.yaml", "", status)], 4, "could not be read (forbidden): "),
-        ("an empty List of attachments", &[("volumeattachments.yaml", "", empty)], 4, "--trust-empty-lists"),
-        ("volumes cut to an empty List", &[("volumes.longhorn.io.yaml", "", empty)], 4, "--trust-empty-lists"),
+        ("an empty List of attachments", &[("volumeattachments.yaml", "", empty)], 4, "--complete"),
+        ("volumes cut to an empty List", &[("volumes.longhorn.io.yaml", "", empty)], 4, "--complete"),
         ("a node's spec gone", &[("nodes.json", "\"spec\"", "\"spek\"")], 4, "Node worker1: spec is missing"),
         (
             "DNS forgotten",
@@ -227,5 +228,5 @@ fn usage_errors() {
 #[test]
 fn the_clock_can_be_given() {
     let run = maint(&["check", "worker2", "--from", DUMP, "--now", "2026-11-30T03:00:00+02:00"]);
-    assert!(run.stdout.contains("judged at 2026-11-30T01:00:00Z (--now)"), "{run}");
+    assert!(run.stdout.contains("judged at 2026-11-30T01:00:00Z (as given by --now)"), "{run}");
 }

@@ -165,8 +165,11 @@ fn yaml_options() -> serde_saphyr::Options {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fmt::Write as _;
+
     use serde_json::json;
+
+    use super::*;
 
     fn read(text: &str) -> Result<Vec<(usize, Value)>, String> {
         parse(Path::new("f"), text.as_bytes())
@@ -280,7 +283,7 @@ mod tests {
         let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for level in 1..12 {
             let alias = format!("*a{}", level - 1);
-            bomb += &format!("a{level}: &a{level} [{}]\n", vec![alias; 10].join(","));
+            let _ = writeln!(bomb, "a{level}: &a{level} [{}]", vec![alias; 10].join(","));
         }
         assert!(read(&bomb).is_err());
         assert!(read(&format!("a: {}{}\n", "[".repeat(5_000), "]".repeat(5_000))).is_err());

@@ -4,8 +4,10 @@
 //! - a kind that is built in, or in the dump's CRD list, and has no file is *unknown*, and the message names the
 //!   command that is missing; a kind whose group the CRD list lacks is *absent*;
 //! - `kubectl get -o yaml` writes an empty `List` both for "there are none" and for "you may not see them" (the error
-//!   goes to stderr only), so an empty `List` is unknown unless `--trust-empty-lists` says otherwise. The typed lists
-//!   of `kubectl get --raw` do not have this flaw;
+//!   goes to stderr only), so an empty `List` is unknown unless `--complete` says otherwise. The typed lists of
+//!   `kubectl get --raw` do not have this flaw;
+//! - objects that are there one by one (`kubectl get KIND NAME`) do not tell whether there are others: a kind without
+//!   a list is unknown unless `--complete` says otherwise;
 //! - an object that is there twice with different contents is an error: the files are of different moments, and
 //!   which of them is newer cannot be told (resourceVersions are not comparable by their contract).
 
@@ -13,12 +15,14 @@ mod documents;
 mod files;
 mod objects;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use maint_core::api::SourceId;
 use maint_core::config::Settings;
 use maint_core::facts::{
-    Facts, FailureKind, Fill, Item, Listed, Malformed, Namespaces, Observation, Source, SourceSpec,
+    Facts, FailureKind, Fill, Item, Lease, Listed, Malformed, Namespaces, Observation, Source, SourceSpec,
 };
 use maint_core::jiff::Timestamp;
 use serde_json::Value;
@@ -60,7 +64,7 @@ impl fmt::Display for DumpError {
 #[derive(Debug)]
 pub struct Dump {
     objects: Objects,
-    trust_empty_lists: bool,
+    complete: bool,
 }
 
 impl Dump {
@@ -68,7 +72,7 @@ impl Dump {
     ///
     /// # Errors
     /// If anything in it is empty, cut, foreign, contradictory or beyond the limits: then nothing is judged.
-    pub fn read(path: &Path, trust_empty_lists: bool, limits: Limits) -> Result<Self, DumpError> {
+    pub fn read(path: &Path, complete: bool, limits: Limits) -> Result<Self, DumpError> {
         let mut objects = Objects::default();
         for file in files::list(path, limits)? {
             let bytes = files::read(&file, limits)?;
@@ -76,18 +80,14 @@ impl Dump {
                 objects.take(&file, document, limits)?;
             }
         }
-        Ok(Self { objects, trust_empty_lists })
+        Ok(Self { objects, complete })
     }
 
     /// The newest `renewTime` of all Leases: a kubelet renews its own every ten seconds, so this is when the dump was
     /// taken, by the clock of the node that is ahead.
     #[must_use]
     pub fn newest_lease(&self) -> Option<Timestamp> {
-        self.objects
-            .of(maint_core::api::SourceId::Leases)
-            .iter()
-            .filter_map(|object| object.value.pointer("/spec/renewTime")?.as_str()?.parse().ok())
-            .max()
+        self.objects.of(SourceId::Leases).iter().filter_map(renew_time).max()
     }
 
     /// What the dump says, as a live list would: with the namespaces of the settings, observed at the dump's clock.
@@ -112,26 +112,42 @@ impl Fill for Reader<'_> {
         match self.dump.objects.said(&spec) {
             Said::Refused { kind, detail } => return failed(*kind, detail.clone()),
             Said::Nothing => return self.without_file(&spec),
-            Said::EmptyList { file } if !self.dump.trust_empty_lists => {
+            Said::Singles { file } if !self.dump.complete => {
+                let detail = format!(
+                    "the dump has single objects of kind {} ({}) and no list, so there may be others; save `kubectl get {} -A -o \
+                     yaml`, or say --complete",
+                    spec.kind,
+                    file.display(),
+                    full_resource(&spec)
+                );
+                return failed(FailureKind::Partial, detail);
+            }
+            Said::EmptyList { file } if !self.dump.complete => {
                 let detail = format!(
                     "{} holds an empty List, which kubectl writes for \"none\" and for \"forbidden\" alike; save `kubectl \
-                     get --raw {}` instead, or say --trust-empty-lists",
+                     get --raw {}` instead, or say --complete",
                     file.display(),
                     raw_path(&spec)
                 );
                 return failed(FailureKind::Partial, detail);
             }
-            Said::EmptyList { .. } | Said::Listed => {}
+            Said::EmptyList { .. } | Said::Singles { .. } | Said::Listed => {}
         }
         let objects = self.dump.objects.of(spec.id);
         let wanted: Vec<&Object> = objects.iter().filter(|object| self.is_wanted(&spec, object)).collect();
         if let Some(detail) = self.misses_its_namespace(&spec, objects, &wanted) {
             return failed(FailureKind::Partial, detail);
         }
+        if let Some(detail) = self.misses_a_node(&spec, objects) {
+            return failed(FailureKind::Partial, detail);
+        }
         let value = wanted.into_iter().map(|object| item::<S>(object)).collect();
         Observation::Known { value, at }
     }
 }
+
+/// Seconds before the newest renewal within which a kubelet's Lease proves that its node is there: four renewals.
+const ALIVE_SECONDS: i64 = 40;
 
 impl Reader<'_> {
     /// A kind without a file: absent only where the dump's CRD list lacks its whole group.
@@ -159,6 +175,26 @@ impl Reader<'_> {
         // An object without a namespace where its kind has one is odd; the gate shall see it.
         let in_namespace = namespace.is_empty() || self.namespaces(spec).is_none_or(|names| names.contains(&namespace));
         in_namespace && spec.label_selector.is_none_or(|selector| has_label(&object.value, selector))
+    }
+
+    /// A kubelet that renews its Lease without a Node in the dump: only some of the nodes were saved, by name or label.
+    fn misses_a_node(&self, spec: &SourceSpec, nodes: &[Object]) -> Option<String> {
+        if spec.id != SourceId::Nodes {
+            return None;
+        }
+        let newest = self.dump.newest_lease()?;
+        let known: BTreeSet<&str> = nodes.iter().filter_map(|node| node.part("name")).collect();
+        let is_alive = |lease: &&Object| {
+            let renewed = renew_time(lease).map(|renewed| newest.duration_since(renewed).as_secs());
+            lease.part("namespace") == Some(Lease::NODE_NAMESPACE) && renewed.is_some_and(|age| age <= ALIVE_SECONDS)
+        };
+        let leases = self.dump.objects.of(SourceId::Leases).iter();
+        let missing =
+            leases.filter(is_alive).filter_map(|lease| lease.part("name")).find(|name| !known.contains(name))?;
+        Some(format!(
+            "the kubelet of {missing} renews its Lease, and the dump has no Node {missing}; save `kubectl get nodes -A -o yaml`, \
+             without names and labels"
+        ))
     }
 
     /// The namespaces of a live list; none for all.
@@ -217,6 +253,10 @@ fn item<S: Source>(object: &Object) -> Item<S> {
         path: "apiVersion".to_owned(),
         problem: format!("is {}, wanted {wanted}", object.api_version),
     })
+}
+
+fn renew_time(lease: &Object) -> Option<Timestamp> {
+    lease.value.pointer("/spec/renewTime")?.as_str()?.parse().ok()
 }
 
 fn has_label(value: &Value, selector: &str) -> bool {

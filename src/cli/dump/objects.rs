@@ -42,7 +42,12 @@ impl Object {
 pub enum Said {
     /// Nothing.
     Nothing,
-    /// There is a list or an object of it.
+    /// There are objects of it, each by itself, and no list that tells whether there are others.
+    Singles {
+        /// The first of their files.
+        file: PathBuf,
+    },
+    /// There is a list of it.
     Listed,
     /// A `List` without items, in a file that is named after the kind.
     EmptyList {
@@ -101,10 +106,17 @@ impl Objects {
     /// Takes one document.
     pub fn take(&mut self, file: &Path, document: Document, limits: Limits) -> Result<(), DumpError> {
         let place = Place { file, line: document.line };
-        self.take_value(&place, document.value, limits)
+        self.take_value(&place, document.value, false, limits)
     }
 
-    fn take_value(&mut self, place: &Place<'_>, mut value: Value, limits: Limits) -> Result<(), DumpError> {
+    /// Takes a document, or an item of a list.
+    fn take_value(
+        &mut self,
+        place: &Place<'_>,
+        mut value: Value,
+        listed: bool,
+        limits: Limits,
+    ) -> Result<(), DumpError> {
         let (api_version, kind) = match (text(&value, "apiVersion"), text(&value, "kind")) {
             (Some(api_version), Some(kind)) => (api_version.to_owned(), kind.to_owned()),
             _ if value.get("items").is_some() => {
@@ -126,7 +138,7 @@ impl Objects {
         match (kind.strip_suffix("List"), items) {
             (Some(of), Some(items)) => self.take_list(place, &api_version, of, &value, items, limits),
             (Some(_), None) => Err(place.error(format!("is a {kind} without items"), "the file is cut: save it again")),
-            (None, _) => self.take_object(place, api_version, &kind, value, limits),
+            (None, _) => self.take_object(place, api_version, &kind, value, listed, limits),
         }
     }
 
@@ -157,15 +169,16 @@ impl Objects {
             self.mark(spec.id, Said::EmptyList { file: place.file.to_owned() });
         }
         // A page of a longer list: what follows is not in the dump.
-        if list.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|next| !next.is_empty())
-            && let Some(spec) = typed.or(named)
-        {
+        let is_page = list.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|next| !next.is_empty());
+        if is_page && let Some(spec) = typed.or(named) {
             let detail = format!("{} holds a page of a longer list (metadata.continue is set)", place.file.display());
             self.mark(spec.id, Said::Refused { kind: FailureKind::Partial, detail });
         }
         let is_crd = |api_version: &str, kind: &str| group_of(api_version) == CRD_GROUP && kind == CRD_KIND;
         if !items.is_empty() && (is_crd(api_version, of) || items.iter().all(|item| is_crd_item(item, is_crd))) {
-            self.take_crds(&items);
+            if !is_page {
+                self.take_crds(&items);
+            }
             return Ok(());
         }
         for item in items {
@@ -174,8 +187,10 @@ impl Objects {
             }
             match (text(&item, "apiVersion"), text(&item, "kind")) {
                 // Items of a typed list do not repeat what the list says.
-                (None, None) if !of.is_empty() => self.take_object(place, api_version.to_owned(), of, item, limits)?,
-                _ => self.take_value(place, item, limits)?,
+                (None, None) if !of.is_empty() => {
+                    self.take_object(place, api_version.to_owned(), of, item, true, limits)?;
+                }
+                _ => self.take_value(place, item, true, limits)?,
             }
         }
         Ok(())
@@ -193,6 +208,7 @@ impl Objects {
         api_version: String,
         kind: &str,
         value: Value,
+        listed: bool,
         limits: Limits,
     ) -> Result<(), DumpError> {
         let Some(spec) = find(&api_version, kind) else { return Ok(()) };
@@ -201,7 +217,7 @@ impl Objects {
             let problem = format!("brings the dump to more than {} objects", limits.objects);
             return Err(place.error(problem, "dump one cluster only, and only the kinds that maint reads"));
         }
-        self.mark(spec.id, Said::Listed);
+        self.mark(spec.id, if listed { Said::Listed } else { Said::Singles { file: place.file.to_owned() } });
         let object = Object { api_version, value, place: (place.file.to_owned(), place.line) };
         let objects = self.by_source.entry(spec.id).or_default();
         if let Some(name) = object.part("name") {
@@ -246,13 +262,14 @@ impl Objects {
         Ok(())
     }
 
-    /// A refusal outlasts everything, a list outlasts an empty one.
+    /// A refusal outlasts everything, a list outlasts what proves less.
     fn mark(&mut self, source: SourceId, said: Said) {
         let rank = |said: &Said| match said {
             Said::Nothing => 0,
             Said::EmptyList { .. } => 1,
-            Said::Listed => 2,
-            Said::Refused { .. } => 3,
+            Said::Singles { .. } => 2,
+            Said::Listed => 3,
+            Said::Refused { .. } => 4,
         };
         let known = self.said.entry(source).or_insert(Said::Nothing);
         if rank(&said) > rank(known) {

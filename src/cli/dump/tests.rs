@@ -3,7 +3,7 @@
 use std::fs;
 
 use maint_core::facts::longhorn::Volume;
-use maint_core::facts::{ConfigMap, HorizontalPodAutoscaler, Lease, Node, Pod, VolumeAttachment};
+use maint_core::facts::{ConfigMap, HorizontalPodAutoscaler, Node, Pod, VolumeAttachment};
 use serde_json::json;
 
 use super::*;
@@ -11,21 +11,21 @@ use super::*;
 const AT: &str = "2026-11-30T01:00:00Z";
 
 /// Reads files; paths in messages lose the folder.
-fn read(files: &[(&str, String)], trust: bool) -> Result<(Dump, String), String> {
+fn read(files: &[(&str, String)], complete: bool) -> Result<(Dump, String), String> {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
         fs::write(folder.path().join(name), text).expect("written");
     }
     let prefix = format!("{}/", folder.path().display());
-    match Dump::read(folder.path(), trust, Limits::default()) {
+    match Dump::read(folder.path(), complete, Limits::default()) {
         Ok(dump) => Ok((dump, prefix)),
         Err(error) => Err(error.to_string().replace(&prefix, "")),
     }
 }
 
 /// A short text for what one kind became: `known 1 bad 0`, `absent`, `failed KIND: DETAIL`.
-fn outcome<S: Source>(files: &[(&str, String)], trust: bool, settings: &Settings) -> String {
-    let (dump, prefix) = match read(files, trust) {
+fn outcome<S: Source>(files: &[(&str, String)], complete: bool, settings: &Settings) -> String {
+    let (dump, prefix) = match read(files, complete) {
         Ok(read) => read,
         Err(error) => return format!("error {error}"),
     };
@@ -75,8 +75,22 @@ fn a_list_is_read_in_every_form() {
     let rows: Vec<(&str, Vec<(&str, String)>, &str)> = vec![
         ("List of kubectl", vec![("x", list(&[node("a", "1"), node("b", "1")]))], "known 2 bad 0"),
         ("typed list of --raw", vec![("x", typed.to_string())], "known 1 bad 0"),
-        ("one object", vec![("x", node("a", "1").to_string())], "known 1 bad 0"),
-        ("objects one after another", vec![("x", format!("{}\n{}", node("a", "1"), node("b", "1")))], "known 2 bad 0"),
+        ("a List of one", vec![("x", list(&[node("a", "1")]))], "known 1 bad 0"),
+        (
+            "one object does not tell whether there are others",
+            vec![("x", node("a", "1").to_string())],
+            "failed partial: the dump has single objects of kind Node (x) and no list",
+        ),
+        (
+            "a list and one more",
+            vec![("x", node("a", "1").to_string()), ("y", list(&[node("b", "1")]))],
+            "known 2 bad 0",
+        ),
+        (
+            "objects one after another",
+            vec![("x", format!("{}\n{}", node("a", "1"), node("b", "1")))],
+            "failed partial: the dump has single objects",
+        ),
         ("two files", vec![("x", list(&[node("a", "1")])), ("y", list(&[node("b", "1")]))], "known 2 bad 0"),
         (
             "the same object twice",
@@ -122,6 +136,15 @@ fn a_list_is_read_in_every_form() {
         let got = outcome::<Node>(&files, false, &Settings::default());
         assert!(got.starts_with(wanted), "{name}: {got}");
     }
+}
+
+#[test]
+fn single_objects_count_if_a_person_says_that_there_are_no_others() {
+    let files = [
+        ("x", format!("{}\n{}", node("a", "1"), node("b", "1"))),
+        ("y.yaml", "---\n".to_owned() + &node("c", "1").to_string()),
+    ];
+    assert_eq!(outcome::<Node>(&files, true, &Settings::default()), "known 3 bad 0");
 }
 
 #[test]
@@ -183,6 +206,11 @@ fn a_kind_without_a_file() {
                     .to_string(),
                 ),
             ],
+            "failed partial: no file in the dump has kind Volume (longhorn.io), and no CRD list",
+        ),
+        (
+            "a page of a list of CRDs proves nothing",
+            vec![nodes.clone(), ("crd", crds(&[("x", "X")]).replace("\"resourceVersion\":\"\"", "\"continue\":\"c\""))],
             "failed partial: no file in the dump has kind Volume (longhorn.io), and no CRD list",
         ),
         (
@@ -315,16 +343,40 @@ fn another_version_of_a_kind_is_malformed() {
     let hpa = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "coredns", "namespace": "kube-system"},
         "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "coredns"}}});
-    let files = [("h", hpa.to_string())];
+    let files = [("h", list(&[hpa]))];
     assert_eq!(outcome::<HorizontalPodAutoscaler>(&files, false, &Settings::default()), "known 0 bad 1");
+}
+
+fn lease(name: &str, at: &str) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+           "metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": {"renewTime": at}})
+}
+
+#[test]
+fn a_node_that_renews_its_lease_must_be_in_the_dump() {
+    let rows = [
+        ("both", "b", "2026-11-30T01:00:00Z", "known 1 bad 0"),
+        ("one long dead", "b", "2026-11-30T00:59:10Z", "known 1 bad 0"),
+        (
+            "one left out",
+            "b",
+            "2026-11-30T00:59:20Z",
+            "failed partial: the kubelet of b renews its Lease, and the dump has no Node b",
+        ),
+    ];
+    for (name, other, at, wanted) in rows {
+        let nodes = if name == "both" { list(&[node(other, "1")]) } else { list(&[node("a", "1")]) };
+        let mut leases = vec![lease(other, at)];
+        if name != "both" {
+            leases.push(lease("a", "2026-11-30T01:00:00Z"));
+        }
+        let got = outcome::<Node>(&[("n", nodes), ("l", list(&leases))], false, &Settings::default());
+        assert!(got.starts_with(wanted), "{name}: {got}");
+    }
 }
 
 #[test]
 fn the_newest_lease_is_the_clock() {
-    let lease = |name: &str, at: &str| {
-        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-               "metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": {"renewTime": at}})
-    };
     let files = [(
         "l",
         list(&[lease("a", "2026-11-30T00:59:58.123456Z"), lease("b", "2026-11-30T00:59:50Z"), lease("c", "?")]),

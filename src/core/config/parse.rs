@@ -212,7 +212,11 @@ fn of_toml(error: &toml::de::Error, text: &str) -> ConfigError {
         && let Some((what, help)) = message.split_once(", did you mean ").or_else(|| message.split_once("; known: "))
     {
         let prefix = if message.contains(", did you mean ") { "did you mean " } else { "known: " };
-        return ConfigError { span, message: what.to_owned(), help: Some(format!("{prefix}{help}")) };
+        return ConfigError {
+            span,
+            message: what.to_owned(),
+            help: Some(format!("{prefix}{}", help.replace("?; ", "? "))),
+        };
     }
     ConfigError { span, message, help: None }
 }

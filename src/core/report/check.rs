@@ -38,11 +38,23 @@ crate::api::names! {
     /// Where `now` comes from.
     Clock, "clock", {
         /// This machine's clock.
-        Machine = "machine clock",
+        Machine = "machine",
         /// `--now`
-        Given = "--now",
+        Given = "given",
         /// The newest `renewTime` of the Leases in the dump.
-        NewestLease = "newest lease renewal in the dump",
+        NewestLease = "newest-lease",
+    }
+}
+
+impl Clock {
+    /// For people.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Machine => "clock of this machine",
+            Self::Given => "as given by --now",
+            Self::NewestLease => "newest lease renewal in the dump",
+        }
     }
 }
 

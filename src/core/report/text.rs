@@ -150,7 +150,12 @@ impl View<'_> {
                 "scope {}, strategy {} ({}), moment {}, {}",
                 question.scope, question.strategy, question.strategy_reason, question.moment, question.trigger
             ),
-            format!("{} {}, judged at {now} ({})", report.source.kind, report.source.name, report.source.clock),
+            format!(
+                "{} {}, judged at {now} ({})",
+                report.source.kind,
+                report.source.name,
+                report.source.clock.describe()
+            ),
         ] {
             push(text, &format!("  {}", self.paint.dim(&tame(&line))));
         }
@@ -293,7 +298,7 @@ mod tests {
         let wanted = "\
 worker2 BLOCKED by longhorn-volumes (LonghornVolumeRebuilding)
   scope reboot, strategy drain (the scope's own), moment start, unattended
-  dump d, judged at 2026-11-30T01:30:57Z (--now)
+  dump d, judged at 2026-11-30T01:30:57Z (as given by --now)
 
   √ control               no halt
   × longhorn-volumes      LonghornVolumeRebuilding: volume v rebuilds, since 00:07:12 (01:23:45Z)
