@@ -1,1 +1,3 @@
-//! The I/O of maint.
+//! The I/O of maint: the only part with a runtime, clients and a clock.
+
+pub mod runtime;
