@@ -1,3 +1,4 @@
 //! The I/O of maint: the only part with a runtime, clients and a clock.
 
+pub mod lead;
 pub mod runtime;

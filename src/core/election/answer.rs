@@ -70,7 +70,8 @@ impl State {
         if self.may_take(at) {
             return self.take(at, wall, seen);
         }
-        let holder = seen.map(|seen| seen.record.holder).filter(|holder| !holder.is_empty());
+        let somebody = |holder: &String| !holder.is_empty() && *holder != self.identity;
+        let holder = seen.map(|seen| seen.record.holder).filter(somebody);
         vec![Action::Follow { holder }, self.wake(at, request)]
     }
 

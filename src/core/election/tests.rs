@@ -134,7 +134,7 @@ fn a_candidate_waits_and_takes() {
         (
             "claimed, and not yet long enough",
             vec![(0, Wake), (1, A(Answer::NotFound)), (2, seen(ME, 0, "1")), (31, Wake), (31, seen(ME, 0, "1"))],
-            "follow maint-a_x1, wake ~35",
+            "follow nobody, wake ~35",
         ),
         (
             "claimed long enough",
@@ -155,7 +155,7 @@ fn a_candidate_waits_and_takes() {
         (
             "the answer to its write was lost, but it was done: only time tells",
             vec![(0, Wake), (1, seen("", 7, "1")), (6, failed()), (6, Wake), (7, seen(ME, 8, "2"))],
-            "follow maint-a_x1, wake ~10",
+            "follow nobody, wake ~10",
         ),
         (
             "its own name, unchanged for the duration",
