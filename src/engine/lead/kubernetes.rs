@@ -194,7 +194,10 @@ mod tests {
                     let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
                     let line = format!("{} {} {}", parts.method, parts.uri, String::from_utf8_lossy(&body));
                     log.lock().expect("lock").push(line.trim().to_owned());
-                    Response::builder().status(status).body(Body::from(answer.to_string().into_bytes())).map_err(|e| e.to_string())
+                    Response::builder()
+                        .status(status)
+                        .body(Body::from(answer.to_string().into_bytes()))
+                        .map_err(|e| e.to_string())
                 }
             });
             Ok(Client::new(service, "default"))
@@ -219,7 +222,12 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_told_apart() {
-        let record = LeaseRecord { holder: "maint-b_y".to_owned(), term: Term(7), duration: Duration::from_secs(30), ..LeaseRecord::default() };
+        let record = LeaseRecord {
+            holder: "maint-b_y".to_owned(),
+            term: Term(7),
+            duration: Duration::from_secs(30),
+            ..LeaseRecord::default()
+        };
         let seen = Answer::Seen(Seen { record: record.clone(), version: version() });
         let bare = json!({"metadata": {"name": "maint", "uid": "u1", "resourceVersion": "42"}});
         let nobody = Answer::Seen(Seen { record: LeaseRecord::default(), version: version() });
@@ -258,12 +266,18 @@ mod tests {
         let store = KubernetesLease::new("maint", vec![way("one", 200, lease(), &log)]);
         store.get().await;
         let at = "2026-11-30T01:00:00.123456Z".parse().expect("a time");
-        let record = LeaseRecord { term: Term(8), duration: Duration::from_secs(30), renewed: Some(at), ..LeaseRecord::default() };
+        let record = LeaseRecord {
+            term: Term(8),
+            duration: Duration::from_secs(30),
+            renewed: Some(at),
+            ..LeaseRecord::default()
+        };
         store.update(record, version()).await;
         let path = "/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint";
         let log = log.lock().expect("lock");
         assert_eq!(log[..2], ["one connects".to_owned(), format!("GET {path}")]);
-        let body = log[2].strip_prefix(&format!("PUT {path}?&fieldManager=maint ")).unwrap_or_else(|| panic!("{}", log[2]));
+        let body =
+            log[2].strip_prefix(&format!("PUT {path}?&fieldManager=maint ")).unwrap_or_else(|| panic!("{}", log[2]));
         let wanted = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "maint", "namespace": "maint", "uid": "u1", "resourceVersion": "42", "labels": {"a": "b"}},
@@ -289,7 +303,8 @@ mod tests {
         }
         store.move_on();
         store.get().await;
-        let connects = log.lock().expect("lock").iter().filter(|line| line.ends_with("connects")).cloned().collect::<Vec<_>>();
+        let connects =
+            log.lock().expect("lock").iter().filter(|line| line.ends_with("connects")).cloned().collect::<Vec<_>>();
         assert_eq!(connects, ["one connects", "three connects", "one connects"]);
         assert!(matches!(KubernetesLease::new("maint", Vec::new()).get().await, Answer::Failed(_)));
     }
