@@ -3,6 +3,9 @@
 use super::*;
 use crate::config::Election;
 
+/// Name, events with their seconds, and what the last one leads to.
+type Row = (&'static str, Vec<(u64, EventKind)>, &'static str);
+
 const ME: &str = "maint-a_x1";
 const OTHER: &str = "maint-b_y2";
 
@@ -80,7 +83,7 @@ fn after_leading(more: &[(u64, EventKind)]) -> Vec<(u64, EventKind)> {
 #[test]
 fn a_candidate_waits_and_takes() {
     use EventKind::{Abstain, Answer as A, KnownTerm, Wake};
-    let rows: Vec<(&str, Vec<(u64, EventKind)>, &str)> = vec![
+    let rows: Vec<Row> = vec![
         ("it looks first", vec![(0, Wake)], "get<5"),
         ("one request at a time", vec![(0, Wake), (1, Wake)], ""),
         ("an empty holder is free at once", vec![(0, Wake), (1, seen("", 7, "1"))], "put me/8 on 1<5"),
@@ -197,7 +200,7 @@ fn a_candidate_waits_and_takes() {
 #[test]
 fn a_leader_renews_and_loses() {
     use EventKind::{Answer as A, Release, Wake};
-    let rows: Vec<(&str, Vec<(u64, EventKind)>, &str)> = vec![
+    let rows: Vec<Row> = vec![
         ("it renews without looking", vec![(5, Wake)], "put me/8 on 2<5"),
         ("renewed", vec![(5, Wake), (6, seen(ME, 8, "3"))], "renewed until 25, wake 9"),
         ("a lost answer: it looks before it writes again", vec![(5, Wake), (10, failed()), (10, Wake)], "get<5"),

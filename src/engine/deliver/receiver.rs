@@ -192,7 +192,7 @@ fn cut(text: &str) -> String {
     if text.len() <= TEXT_BYTES {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(TEXT_BYTES);
+    let end = (0..=TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     format!("{}...", &text[..end])
 }
 

@@ -23,10 +23,11 @@ use crate::runtime::{Clock, Env};
 const TAINT: &str = "T41nt";
 const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
+type Headers = &'static [(&'static str, &'static str)];
 type Seen = Arc<Mutex<Vec<(Uri, HeaderMap, Bytes)>>>;
 
 /// A server that answers all requests alike. Gives its address and what it saw.
-async fn server(status: u16, headers: &'static [(&'static str, &'static str)], body: &'static str) -> (String, Seen) {
+async fn server(status: u16, headers: Headers, body: &'static str) -> (String, Seen) {
     let seen = Seen::default();
     let answer = move |State(seen): State<Seen>, uri: Uri, given: HeaderMap, sent: Bytes| async move {
         seen.lock().expect("lock").push((uri, given, sent));
@@ -104,7 +105,7 @@ fn refused(error: &str) -> Attempt {
 #[tokio::test]
 async fn slack_answers_are_told_apart() {
     let after: &[(&str, &str)] = &[("retry-after", "30")];
-    let rows: [(&str, u16, &'static [(&str, &str)], &str, Attempt); 10] = [
+    let rows: [(&str, u16, Headers, &str, Attempt); 10] = [
         ("taken", 200, &[], "ok", Attempt::Delivered),
         ("a proxy's page", 200, &[], "<html>log in</html>", later(None, "status 200, but the answer is not `ok`")),
         ("bad payload", 400, &[], "invalid_payload", refused("status 400, invalid_payload")),

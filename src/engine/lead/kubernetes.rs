@@ -40,13 +40,13 @@ impl KubernetesLease {
         Self { namespace: namespace.into(), sources, current: Mutex::new(Current::default()) }
     }
 
-    fn api(&self) -> Result<Api<Lease>, Answer> {
+    fn api(&self) -> Result<Api<Lease>, String> {
         let mut current = self.lock();
         let client = match &current.client {
             Some(client) => client.clone(),
             None => {
-                let source = self.sources.get(current.index).ok_or_else(|| failed("no way to the API is known"))?;
-                let client = source().map_err(|why| failed(&why))?;
+                let source = self.sources.get(current.index).ok_or("no way to the API is known")?;
+                let client = source()?;
                 current.client = Some(client.clone());
                 client
             }
@@ -73,7 +73,7 @@ impl LeaseStore for KubernetesLease {
     async fn get(&self) -> Answer {
         let api = match self.api() {
             Ok(api) => api,
-            Err(answer) => return answer,
+            Err(why) => return failed(&why),
         };
         match api.get(names::LEASE).await {
             Ok(lease) => self.seen(lease),
@@ -95,7 +95,7 @@ impl LeaseStore for KubernetesLease {
                 // 404 too: then the namespace is missing.
                 Err(error) => failed(&error.to_string()),
             },
-            Err(answer) => answer,
+            Err(why) => failed(&why),
         }
     }
 
@@ -119,7 +119,7 @@ impl LeaseStore for KubernetesLease {
                 Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Answer::NotFound,
                 Err(error) => failed(&error.to_string()),
             },
-            Err(answer) => answer,
+            Err(why) => failed(&why),
         }
     }
 
