@@ -4,6 +4,7 @@
 
 mod check;
 pub(crate) mod conditions;
+pub mod delivery;
 pub mod matrix;
 mod paint;
 mod text;
