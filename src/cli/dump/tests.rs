@@ -47,7 +47,8 @@ fn node(name: &str, version: &str) -> Value {
 
 fn volume(name: &str, namespace: &str) -> Value {
     json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Volume", "metadata": {"name": name, "namespace": namespace},
-           "spec": {"numberOfReplicas": 3}, "status": {"state": "detached", "robustness": "unknown"}})
+           "spec": {"numberOfReplicas": 3, "size": "1073741824", "migrationNodeID": ""},
+           "status": {"state": "detached", "robustness": "unknown", "restoreRequired": false, "expansionRequired": false}})
 }
 
 fn list(items: &[Value]) -> String {

@@ -83,6 +83,7 @@ pub(super) const RULES: &[Rule] = &[
                 (path(&["namespace"]), &s.namespace),
                 (path(&["coredns", "namespace"]), &s.coredns.namespace),
                 (path(&["longhorn", "namespace"]), &s.longhorn.namespace),
+                (path(&["action", "pod", "namespace"]), &s.action.pod.namespace),
             ]
             .into_iter()
             .filter(|(_, name)| !is_dns_label(name))
@@ -109,6 +110,70 @@ pub(super) const RULES: &[Rule] = &[
                 .filter(|(_, policy)| *policy != Policy::Require)
                 .map(|(gate, policy)| (path(&["gates", gate.as_str()]), format!("is {policy}, wanted require")))
                 .collect()
+        },
+    },
+    Rule {
+        why: "a wait without a limit, or one of 0, would end before it began",
+        broken: |s| {
+            let run = &s.run;
+            [
+                ("start_timeout_seconds", run.start_timeout_seconds),
+                ("drain_timeout_seconds", run.drain_timeout_seconds),
+                ("handover_timeout_seconds", run.handover_timeout_seconds),
+                ("return_timeout_seconds", run.return_timeout_seconds),
+                ("verify_timeout_seconds", run.verify_timeout_seconds),
+                ("settle_timeout_seconds", run.settle_timeout_seconds),
+            ]
+            .into_iter()
+            .flat_map(|(key, value)| at_least(&["run", key], value, 1))
+            .collect()
+        },
+    },
+    Rule {
+        why: "without a green sweep nothing is proven",
+        broken: |s| {
+            let mut broken = at_least(&["run", "sweeps"], s.run.sweeps, 1);
+            broken.extend(at_least(&["run", "sweep_interval_seconds"], s.run.sweep_interval_seconds, 0));
+            broken.extend(at_least(&["run", "settle_for_seconds"], s.run.settle_for_seconds, 0));
+            broken
+        },
+    },
+    Rule {
+        why: "with 0 evictions at a time no node could ever be drained",
+        broken: |s| {
+            let parallel = i64::try_from(s.run.parallel_evictions).unwrap_or(i64::MAX);
+            at_least(&["run", "parallel_evictions"], parallel, 1)
+        },
+    },
+    Rule {
+        why: "a `go` must outlive the look that gave it, which takes up to 10 s",
+        broken: |s| at_least(&["run", "go_seconds"], s.run.go_seconds, 10),
+    },
+    Rule {
+        why: "the pod needs an image, and only you can say whom you trust with your nodes",
+        broken: |s| {
+            let missing = s.action.pod.enabled && s.action.pod.image.is_empty();
+            let problem = || (path(&["action", "pod", "image"]), "is empty while action `pod` is enabled".to_owned());
+            if missing { vec![problem()] } else { Vec::new() }
+        },
+    },
+    Rule {
+        why: "each receiver has a name of its own, and its URL in one file or environment variable",
+        broken: |s| match s.notify.check() {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![(path(&["notify"]), error.to_string())],
+        },
+    },
+    Rule {
+        why: "the leader must stop before another replica may start, and try several times before that",
+        broken: |s| {
+            let election = &s.election;
+            let mut broken = at_least(&["election", "retry_seconds"], election.retry_seconds.into(), 1);
+            let (deadline, retry) = (election.renew_deadline_seconds, election.retry_seconds);
+            broken.extend(at_least(&["election", "renew_deadline_seconds"], deadline.into(), i64::from(retry) * 2));
+            let lease = election.lease_seconds;
+            broken.extend(at_least(&["election", "lease_seconds"], lease.into(), i64::from(deadline) + 1));
+            broken
         },
     },
 ];
