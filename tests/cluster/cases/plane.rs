@@ -276,7 +276,7 @@ async fn frozen_server(cluster: Arc<Cluster>) -> Result<()> {
     cluster.freeze_apiserver(3);
     let frozen = cluster.client(3).await?.with_limit(Duration::from_secs(2));
     ensure!(frozen.get("/readyz").await.is_err(), "a frozen server answered");
-    let end = Instant::now() + Duration::from_secs(22);
+    let end = Instant::now() + Duration::from_secs(18);
     while Instant::now() < end {
         let node = client.get("/api/v1/nodes/worker3").await?;
         ensure!(is_true(&node, "Ready"), "worker3 was declared dead: {node}");
