@@ -9,3 +9,4 @@ pub mod faults;
 pub mod random;
 pub mod store;
 pub mod trace;
+pub mod world;
