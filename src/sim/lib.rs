@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod conformance;
 pub mod faults;
+pub mod invariants;
 pub mod random;
 pub mod store;
 pub mod trace;

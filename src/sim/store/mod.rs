@@ -17,6 +17,8 @@ mod read;
 pub mod request;
 pub mod select;
 pub mod serve;
+#[cfg(test)]
+mod tests;
 pub mod watch;
 mod write;
 
