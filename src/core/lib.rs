@@ -11,6 +11,7 @@ pub mod facts;
 pub mod gates;
 pub mod kured;
 pub mod matrix;
+pub mod plan;
 pub mod report;
 
 /// The one time library of the workspace; Kubernetes times decode into it too.

@@ -108,6 +108,8 @@ names! {
         LonghornDetachedReplicaOnTarget = "LonghornDetachedReplicaOnTarget",
         /// A detached volume lacks replicas and cannot rebuild while detached.
         LonghornDetachedIncomplete = "LonghornDetachedIncomplete",
+        /// A volume of Longhorn's data engine v2 has its engine or a replica on the target.
+        LonghornDataEngineV2OnTarget = "LonghornDataEngineV2OnTarget",
 
         // attachments
         /// A VolumeAttachment names a node that is gone, is stuck in deletion, or is one of two for a volume.

@@ -17,6 +17,10 @@ names! {
         EndpointSlices = "endpoint-slices",
         /// Pods in the DNS namespace.
         DnsPods = "dns-pods",
+        /// All pods of the node that is being maintained. Only a run asks.
+        TargetPods = "target-pods",
+        /// The pods that act on nodes. Only a run asks.
+        ActionPods = "action-pods",
         /// Deployments in the DNS namespace.
         Deployments = "deployments",
         /// HorizontalPodAutoscalers in the DNS namespace.

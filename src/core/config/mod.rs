@@ -2,6 +2,8 @@
 //!
 //! `config/maint.toml` shows them all; a test keeps it equal to [`Settings::default`]. Unknown keys are errors.
 
+mod action;
+mod run;
 mod scope;
 
 use std::collections::BTreeMap;
@@ -10,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{GateId, Policy};
 
+pub use action::{ActionSettings, PodAction};
+pub use run::{RunSettings, WhenHealed};
 pub use scope::{Scope, ScopeSettings};
 
 /// All settings.
@@ -28,6 +32,10 @@ pub struct Settings {
     pub attachments: Attachments,
     /// API servers and etcd.
     pub control_plane: ControlPlane,
+    /// Deadlines and paces of a run.
+    pub run: RunSettings,
+    /// How nodes are made to go down.
+    pub action: ActionSettings,
     /// What a gate's answer is worth, where it differs from the default.
     pub gates: BTreeMap<GateId, Policy>,
     /// Scopes beside the built-in ones, or changes to those.
@@ -43,6 +51,8 @@ impl Default for Settings {
             longhorn: Longhorn::default(),
             attachments: Attachments::default(),
             control_plane: ControlPlane::default(),
+            run: RunSettings::default(),
+            action: ActionSettings::default(),
             gates: BTreeMap::new(),
             scopes: BTreeMap::new(),
         }

@@ -23,6 +23,8 @@ pub struct Metadata {
     pub deletion_timestamp: Option<Timestamp>,
     /// `metadata.generation`; none where the kind has none.
     pub generation: Option<i64>,
+    /// `metadata.resourceVersion`: the guard of every write; empty where a dump lacks it.
+    pub resource_version: String,
 }
 
 impl Metadata {
@@ -46,6 +48,7 @@ impl Metadata {
             annotations,
             deletion_timestamp: metadata.optional_time("deletionTimestamp")?,
             generation: metadata.optional_i64("generation")?,
+            resource_version: metadata.optional_str("resourceVersion")?.unwrap_or_default().to_owned(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! maint's own records and reports, as far as the gates read them.
 
+use jiff::Timestamp;
+
 use super::source::{Namespaces, Source, SourceSpec};
 use super::{Fields, Malformed, Metadata};
 use crate::api::{SourceId, names};
@@ -53,6 +55,8 @@ impl Source for Maintenance {
 pub struct MaintenanceReport {
     /// Name.
     pub metadata: Metadata,
+    /// `metadata.creationTimestamp`, which every stored object has: the latest post-check is the one that counts.
+    pub created: Timestamp,
     /// `spec.kind`: `window` or `post-check`.
     pub kind: String,
     /// `status.verdict`; none while it is being written.
@@ -75,8 +79,11 @@ impl Source for MaintenanceReport {
     fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
         let status = root.optional_object("status")?;
         let verdict = status.map_or(Ok(None), |status| status.optional_str("verdict"))?;
+        let metadata = root.object("metadata")?;
+        let created = metadata.optional_time("creationTimestamp")?;
         Ok(Self {
             metadata: Metadata::of(root)?,
+            created: created.ok_or_else(|| metadata.malformed("creationTimestamp", "is missing"))?,
             kind: root.object("spec")?.str("kind")?.to_owned(),
             verdict: verdict.map(str::to_owned),
         })

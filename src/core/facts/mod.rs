@@ -56,6 +56,10 @@ pub struct Facts {
     pub endpoint_slices: Listed<EndpointSlice>,
     /// Pods of the DNS namespace.
     pub dns_pods: Listed<Pod>,
+    /// All pods of the target; asked by a run only.
+    pub target_pods: Listed<Pod>,
+    /// The pods that act on nodes; asked by a run only.
+    pub action_pods: Listed<Pod>,
     /// Deployments.
     pub deployments: Listed<Deployment>,
     /// HorizontalPodAutoscalers.
@@ -91,7 +95,8 @@ pub trait Fill {
 }
 
 impl Facts {
-    /// Fills every list. What only a live cluster answers (`api_servers`, `matrix`) is left as it is.
+    /// Fills every list that `check` reads. What only a run asks (`target_pods`, `action_pods`) and what only a live
+    /// cluster answers (`api_servers`, `matrix`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
         self.nodes = from.list();
         self.leases = from.list();

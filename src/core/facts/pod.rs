@@ -1,4 +1,4 @@
-//! Pods of the DNS namespace: who serves DNS where no EndpointSlice tells.
+//! Pods: those of the DNS namespace, those on the target, and the ones that act on a node.
 
 use super::source::{Namespaces, Source, SourceSpec};
 use super::{Condition, Fields, Malformed, Metadata};
@@ -15,6 +15,42 @@ pub struct Pod {
     pub phase: String,
     /// `status.conditions`
     pub conditions: Vec<Condition>,
+    /// Kind and name of the controlling `ownerReference`; none for a bare pod.
+    pub controller: Option<(String, String)>,
+    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): the API cannot end it.
+    pub mirror: bool,
+}
+
+impl Pod {
+    /// The row of all pods on the target, read with `spec.nodeName=<target>`.
+    pub const ON_TARGET: SourceSpec = SourceSpec {
+        id: SourceId::TargetPods,
+        namespaces: Namespaces::OnTarget,
+        label_selector: None,
+        max_age_seconds: 10,
+        ..<Self as Source>::SPEC
+    };
+    /// The row of the pods that act on nodes.
+    pub const ACTIONS: SourceSpec = SourceSpec {
+        id: SourceId::ActionPods,
+        namespaces: Namespaces::Actions,
+        label_selector: None,
+        max_age_seconds: 10,
+        ..<Self as Source>::SPEC
+    };
+
+    /// Succeeded or Failed: it runs no more.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Whether a drain moves it: not finished, no mirror, not of a DaemonSet.
+    #[must_use]
+    pub fn must_go(&self) -> bool {
+        let daemon = self.controller.as_ref().is_some_and(|(kind, _)| kind == "DaemonSet");
+        !(self.is_finished() || self.mirror || daemon)
+    }
 }
 
 impl Source for Pod {
@@ -37,6 +73,17 @@ impl Source for Pod {
             node_name: root.object("spec")?.optional_str("nodeName")?.map(str::to_owned),
             phase: status.optional_str("phase")?.unwrap_or_default().to_owned(),
             conditions: Condition::list(&status)?,
+            controller: controller(&root.object("metadata")?)?,
+            mirror: root.object("metadata")?.string_map("annotations")?.contains_key("kubernetes.io/config.mirror"),
         })
     }
+}
+
+fn controller(metadata: &Fields<'_>) -> Result<Option<(String, String)>, Malformed> {
+    for owner in metadata.objects("ownerReferences")? {
+        if owner.optional_bool("controller")?.unwrap_or(false) {
+            return Ok(Some((owner.str("kind")?.to_owned(), owner.str("name")?.to_owned())));
+        }
+    }
+    Ok(None)
 }

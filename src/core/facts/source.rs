@@ -77,6 +77,10 @@ pub enum Namespaces {
     Longhorn,
     /// maint's own.
     Own,
+    /// All, for one node: `spec.nodeName=<target>`. Only a run asks.
+    OnTarget,
+    /// The namespace of the pods that act on nodes (`[action.pod] namespace`). Only a run asks.
+    Actions,
 }
 
 /// Every source that is listed, in the order of every output.
@@ -87,6 +91,8 @@ pub const SOURCES: &[SourceSpec] = &[
     Service::SPEC,
     EndpointSlice::SPEC,
     Pod::SPEC,
+    Pod::ON_TARGET,
+    Pod::ACTIONS,
     Deployment::SPEC,
     HorizontalPodAutoscaler::SPEC,
     PodDisruptionBudget::SPEC,

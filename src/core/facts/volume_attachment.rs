@@ -1,5 +1,7 @@
 //! VolumeAttachments: which volume is attached to which node.
 
+use jiff::Timestamp;
+
 use super::source::{Namespaces, Source, SourceSpec};
 use super::{Fields, Malformed, Metadata};
 use crate::api::SourceId;
@@ -17,6 +19,8 @@ pub struct VolumeAttachment {
     pub persistent_volume: Option<String>,
     /// `status.attached`
     pub attached: Option<bool>,
+    /// `metadata.creationTimestamp`: since when the volume is wanted on the node.
+    pub created: Option<Timestamp>,
 }
 
 impl Source for VolumeAttachment {
@@ -35,12 +39,19 @@ impl Source for VolumeAttachment {
     fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
         let spec = root.object("spec")?;
         let status = root.optional_object("status")?;
+        let source = spec.object("source")?;
+        let persistent_volume = source.optional_str("persistentVolumeName")?.map(str::to_owned);
+        // The API wants exactly one of the two; a source without either would hide a second attachment of a volume.
+        if persistent_volume.is_none() && source.optional_object("inlineVolumeSpec")?.is_none() {
+            return Err(source.malformed("persistentVolumeName", "is missing, and inlineVolumeSpec too"));
+        }
         Ok(Self {
             metadata: Metadata::of(root)?,
             attacher: spec.str("attacher")?.to_owned(),
             node_name: spec.str("nodeName")?.to_owned(),
-            persistent_volume: spec.object("source")?.optional_str("persistentVolumeName")?.map(str::to_owned),
+            persistent_volume,
             attached: status.map_or(Ok(None), |status| status.optional_bool("attached"))?,
+            created: root.object("metadata")?.optional_time("creationTimestamp")?,
         })
     }
 }

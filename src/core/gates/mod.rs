@@ -10,12 +10,22 @@ mod control_plane;
 mod coredns_hpa;
 mod coredns_replicas;
 mod coredns_spread;
+mod dns;
 mod draft;
+mod etcd;
 mod exclusive;
+mod flight;
 mod kubelet_reachability;
+mod listing;
 mod longhorn_volumes;
+#[cfg(test)]
+mod mutation;
 mod nodes;
 mod nodes_ready;
+#[cfg(test)]
+mod properties;
+mod reading;
+mod storage;
 mod target;
 #[cfg(test)]
 mod testing;
@@ -25,7 +35,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::api::{Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger};
+use crate::api::{Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger, names};
 use crate::config::{Scope, Settings};
 use crate::facts::Facts;
 
@@ -99,18 +109,22 @@ pub struct GateInput<'a> {
 }
 
 /// What gates know of the run that asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunContext {
     /// uid of the record.
     pub maintenance_uid: String,
     /// The leader's term.
-    pub term: u64,
+    pub term: i64,
     /// Boot ID that the act is to replace.
     pub boot_id_before: Option<String>,
     /// The node was cordoned by somebody else when a manual run began.
     pub was_unschedulable: bool,
     /// When the node came back, once it has.
     pub returned_at: Option<Timestamp>,
+    /// Our own pod runs on the target and cannot hand over (`LeaderOnTarget`).
+    /// Whether the pod of the leader that drives the run is on the target and no other replica can take over; none
+    /// where nothing asked. The driver supplies it: it knows its own pod and the standbys, no fact does.
+    pub leader_on_target: Option<bool>,
     /// What was already failing at the start or waived by a person, so that verify and settle only ask for no worse.
     pub baseline: Vec<Finding>,
 }
@@ -147,6 +161,33 @@ pub fn evaluate(input: &GateInput<'_>) -> Vec<Finding> {
             }
         })
         .collect()
+}
+
+/// How many DNS endpoints are ready, for the proof of a run; none where that could not be read.
+#[must_use]
+pub fn ready_dns_endpoints(facts: &Facts, settings: &Settings) -> Option<usize> {
+    let services: BTreeSet<&str> = facts
+        .services
+        .good()
+        .filter(|service| service.metadata.namespace == settings.coredns.namespace)
+        .filter(|service| {
+            service.metadata.labels.get(names::LABEL_DNS.0).is_some_and(|value| value == names::LABEL_DNS.1)
+        })
+        .map(|service| service.metadata.name.as_str())
+        .collect();
+    facts.endpoint_slices.known()?;
+    let ready: BTreeSet<&str> = facts
+        .endpoint_slices
+        .good()
+        .filter(|slice| slice.metadata.namespace == settings.coredns.namespace)
+        .filter(|slice| {
+            slice.metadata.labels.get(names::LABEL_SERVICE_NAME).is_some_and(|name| services.contains(name.as_str()))
+        })
+        .flat_map(|slice| &slice.endpoints)
+        .filter(|endpoint| endpoint.ready && !endpoint.terminating)
+        .filter_map(|endpoint| endpoint.target_uid.as_deref())
+        .collect();
+    Some(ready.len())
 }
 
 /// What must be read to ask every gate of a moment that is not switched off.

@@ -1,5 +1,8 @@
 //! The matrix: which API server reaches which kubelet. Types here, verdicts from probe answers in this folder.
 
+pub mod classify;
+pub mod pattern;
+
 use jiff::Timestamp;
 use serde::Serialize;
 

@@ -1,1 +1,4 @@
 //! What people and programs are told.
+
+pub(crate) mod conditions;
+pub mod matrix;

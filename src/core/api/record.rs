@@ -1,0 +1,422 @@
+//! The records: `Maintenance` and `MaintenanceReport` (`maint.dev/v1alpha1`).
+//!
+//! Flat structs and plain texts: a schema is generated from them, and internally tagged enums break that. Texts that
+//! come from an enum of `api` are parsed where they are used; an unknown one never passes for a known one.
+
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What somebody wants: one maintenance of one node.
+#[derive(CustomResource, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "maint.dev",
+    version = "v1alpha1",
+    kind = "Maintenance",
+    plural = "maintenances",
+    shortname = "mnt",
+    status = "MaintenanceStatus",
+    selectable = ".spec.nodeName",
+    selectable = ".status.phase",
+    printcolumn = r#"{"name":"Node","type":"string","jsonPath":".spec.nodeName"}"#,
+    printcolumn = r#"{"name":"Scope","type":"string","jsonPath":".spec.scope"}"#,
+    printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Outcome","type":"string","jsonPath":".status.outcome"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","jsonPath":".status.message","priority":1}"#,
+    derive = "PartialEq",
+    derive = "Default",
+    crates(
+        kube_core = "::kube_core",
+        k8s_openapi = "::k8s_openapi",
+        schemars = "::schemars",
+        serde = "::serde",
+        serde_json = "::serde_json"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceSpec {
+    /// The node.
+    pub node_name: String,
+    /// Why: a scope of the configuration.
+    pub scope: String,
+    /// Who makes the node go down: `pod` or `external`.
+    pub action: String,
+    /// `manual` or `unattended`.
+    pub trigger: String,
+    /// Who asked, as far as known.
+    #[serde(default)]
+    pub requested_by: String,
+    /// Why, in the words of who asked.
+    #[serde(default)]
+    pub reason: String,
+    /// A stronger strategy than the scope's, if a person chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
+    /// With action `external`: a program waits to claim the command; otherwise a person acts and says `done`.
+    #[serde(default)]
+    pub command_waits: bool,
+    /// Seconds in which it must start; a manual record ends Cancelled after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_timeout_seconds: Option<i64>,
+    /// Gates that a person waives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+    /// A person's word, see [`Word`]; the same holds for the four below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Word>,
+    /// Verify again now, go on when green, or (`accept`) as if green.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Word>,
+    /// Call it off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<Word>,
+    /// A program took the command; it runs at most once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<Word>,
+    /// The external action is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_done: Option<Word>,
+    /// Name of a newer record for the node that takes this one's place; a pending record then ends Cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+}
+
+/// A gate that a person waives, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Override {
+    /// Id of the gate.
+    pub gate: String,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub by: String,
+}
+
+/// A word of a person or program.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Word {
+    /// Who.
+    pub by: String,
+    /// When, RFC 3339 UTC.
+    pub at: String,
+    /// `resume`, `cancel`: go on unproven.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept: bool,
+    /// `actionDone`: the command failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}
+
+/// What has been done and is known of a run. Written by the leader only.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MaintenanceStatus {
+    /// See `Phase`; empty means Pending.
+    pub phase: String,
+    /// Generation of the spec that this status has seen.
+    pub observed_generation: i64,
+    /// Term of the leader that wrote it.
+    pub term: i64,
+    /// Why it ended or waits: see `Outcome`, or the reason of a gate.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub outcome: String,
+    /// One sentence for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Hash of the configuration that the frozen fields below come from.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub config_hash: String,
+    /// Frozen at the start: `cordon-only` or `drain`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub strategy: String,
+    /// Frozen at the start: whether the boot ID must change.
+    pub reboots: bool,
+    /// Frozen at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// When the present phase began, RFC 3339 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_started_at: Option<String>,
+    /// Its deadline, absolute; deadlines count observed time only where run.md says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+    /// Since when gates hold it up before commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_since: Option<String>,
+    /// Since when somebody's halt keeps it still before commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halted_since: Option<String>,
+    /// What was not whole at the last look while settling; a change of it is progress.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub progress_mark: String,
+    /// Since when all is green in the present phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub green_since: Option<String>,
+    /// Green sweeps in a row, and the instant of the last one counted.
+    pub green_sweeps: i64,
+    /// Instant of the last sweep that was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_sweep: Option<String>,
+    /// The node before and after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeRecord>,
+    /// What is about to be made irreversible: written before it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intent: Option<Intent>,
+    /// When it was committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed_at: Option<String>,
+    /// When the node was seen back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returned_at: Option<String>,
+    /// How BackingOut will end: `Failed` or `Cancelled`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ends_as: String,
+    /// Findings that were not fine at the start, for "no worse than before".
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub baseline: Vec<FindingRecord>,
+    /// The latest findings that are not fine, worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FindingRecord>,
+    /// The drain in numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainRecord>,
+    /// The matrix before and after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixRecord>,
+    /// DNS while the node was away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns: Option<DnsRecord>,
+    /// kstatus conditions and our own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionRecord>,
+    /// What happened, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<TimelineEntry>,
+    /// Things that were odd and did not stop it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Messages for people, queued in the same write as what they tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outbox: Vec<OutboxEntry>,
+}
+
+/// Frozen limits, in seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// From the first eviction try to the last pod gone.
+    pub drain_seconds: i64,
+    /// How long gates may hold it up after the cordon.
+    pub handover_seconds: i64,
+    /// From commit to Ready.
+    pub return_seconds: i64,
+    /// From the return to all green.
+    pub verify_seconds: i64,
+    /// Without progress after the uncordon.
+    pub settle_seconds: i64,
+}
+
+/// The node before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeRecord {
+    /// `metadata.uid`
+    pub uid: String,
+    /// Boot ID at the start.
+    pub boot_id_before: String,
+    /// Boot ID after the return.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub boot_id_after: String,
+    /// Kernel at the start.
+    pub kernel_before: String,
+    /// Kernel after the return.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kernel_after: String,
+    /// Somebody else had cordoned it when a manual run began: that cordon stays.
+    pub was_unschedulable: bool,
+}
+
+/// What is about to be made irreversible.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Intent {
+    /// Boot ID that the act replaces; the act is void on any other.
+    pub boot_id: String,
+    /// When it was decided.
+    pub at: String,
+    /// Until when a program may claim it; renewed only while the gates agree.
+    pub valid_until: String,
+}
+
+/// A finding, kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingRecord {
+    /// Gate id.
+    pub gate: String,
+    /// Status.
+    pub status: String,
+    /// Reason.
+    pub reason: String,
+    /// Sentence.
+    pub message: String,
+    /// What it was seen on, for "no worse than before"; cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceRecord>,
+}
+
+/// One object's field that led to a finding, kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceRecord {
+    /// `Kind namespace/name`.
+    pub object: String,
+    /// The field.
+    pub field: String,
+    /// What was seen.
+    pub value: String,
+    /// What would have passed.
+    pub wanted: String,
+}
+
+/// The drain in numbers; lists are worst first and cut.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DrainRecord {
+    /// Pods that were to go when the drain began.
+    pub planned: i64,
+    /// Evictions that the API accepted.
+    pub evicted: i64,
+    /// Pods still there.
+    pub left: i64,
+    /// Who is still there and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+}
+
+/// The matrix, compact.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MatrixRecord {
+    /// `9/9` before the node was touched.
+    pub before: String,
+    /// The same after its return.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub after: String,
+    /// Pairs that are not green, as `server -> node: detail`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<String>,
+}
+
+/// DNS while the node was away.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DnsRecord {
+    /// Lowest number of ready endpoints seen.
+    pub min_ready: i64,
+    /// Observations that saw none ready.
+    pub zero_ready_observations: i64,
+    /// How often the number changed.
+    pub changes: i64,
+    /// The last number seen.
+    pub last_ready: i64,
+}
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionRecord {
+    /// Ready, Reconciling, Stalled, GatesPassed, Drained, Rebooted, KubeletReachable, Settled.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// True, False, Unknown.
+    pub status: String,
+    /// PascalCase.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: String,
+    /// Generation that it speaks of.
+    pub observed_generation: i64,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimelineEntry {
+    /// When.
+    pub at: String,
+    /// Phase that began.
+    pub phase: String,
+    /// What.
+    pub message: String,
+}
+
+/// A message for people.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutboxEntry {
+    /// Stable: a receiver may drop a second one.
+    pub id: String,
+    /// See `MessageKind`.
+    pub kind: String,
+    /// `info`, `warning` or `critical`.
+    pub severity: String,
+    /// The text.
+    pub text: String,
+    /// When it was queued.
+    pub created_at: String,
+    /// Tries so far.
+    #[serde(default)]
+    pub attempts: i64,
+    /// Receivers that took it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivered_to: Vec<String>,
+    /// The last error, without secrets.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_error: String,
+}
+
+/// What a report is about.
+#[derive(CustomResource, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "maint.dev",
+    version = "v1alpha1",
+    kind = "MaintenanceReport",
+    plural = "maintenancereports",
+    status = "MaintenanceReportStatus",
+    printcolumn = r#"{"name":"Kind","type":"string","jsonPath":".spec.kind"}"#,
+    printcolumn = r#"{"name":"Verdict","type":"string","jsonPath":".status.verdict"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    derive = "PartialEq",
+    derive = "Default",
+    crates(
+        kube_core = "::kube_core",
+        k8s_openapi = "::k8s_openapi",
+        schemars = "::schemars",
+        serde = "::serde",
+        serde_json = "::serde_json"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceReportSpec {
+    /// `window` or `post-check`.
+    pub kind: String,
+}
+
+/// What a report says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MaintenanceReportStatus {
+    /// `clear`, `blocked` or `unknown`; empty while it is being made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub verdict: String,
+    /// The verdict line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}

@@ -1,0 +1,96 @@
+//! What a step asks to be done. Each act carries what it needs to be refused when the world has moved on.
+
+use jiff::Timestamp;
+
+use crate::api::Owner;
+
+/// One write to the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Puts our finalizer on the record.
+    AddFinalizer,
+    /// Takes it off.
+    RemoveFinalizer,
+    /// Cordons the node and writes our owner annotation, in one request guarded by `resource_version`. With the node
+    /// cordoned already it only writes the annotation: a new term, or somebody else's cordon that a person allowed.
+    Cordon {
+        /// The node.
+        node: String,
+        /// Its resourceVersion as read.
+        resource_version: String,
+        /// Who we are.
+        owner: Owner,
+    },
+    /// Uncordons the node and drops our annotations, in one request guarded by `resource_version`.
+    Uncordon {
+        /// The node.
+        node: String,
+        /// Its resourceVersion as read.
+        resource_version: String,
+    },
+    /// Drops our owner annotation and leaves the cordon.
+    DropOwner {
+        /// The node.
+        node: String,
+        /// Its resourceVersion as read.
+        resource_version: String,
+    },
+    /// Evicts pods, each guarded by its uid.
+    Evict(Vec<Eviction>),
+    /// Creates the pod that makes the node go down; its name is the record's, so that a second one cannot exist.
+    CreateActionPod {
+        /// Name of the pod.
+        name: String,
+        /// The node.
+        node: String,
+        /// The pod acts on this boot ID only.
+        boot_id: String,
+    },
+    /// Deletes it.
+    DeleteActionPod {
+        /// Name of the pod.
+        name: String,
+        /// Its uid.
+        uid: String,
+    },
+    /// Writes that the node was found good after its present boot.
+    MarkProven {
+        /// The node.
+        node: String,
+        /// Its resourceVersion as read.
+        resource_version: String,
+        /// Its boot ID.
+        boot_id: String,
+        /// When it was found good.
+        at: Timestamp,
+    },
+}
+
+impl Act {
+    /// A stable word for logs and metrics.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::AddFinalizer => "add-finalizer",
+            Self::RemoveFinalizer => "remove-finalizer",
+            Self::Cordon { .. } => "cordon",
+            Self::Uncordon { .. } => "uncordon",
+            Self::DropOwner { .. } => "drop-owner",
+            Self::Evict(_) => "evict",
+            Self::CreateActionPod { .. } => "create-action-pod",
+            Self::DeleteActionPod { .. } => "delete-action-pod",
+            Self::MarkProven { .. } => "mark-proven",
+        }
+    }
+}
+
+/// One eviction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eviction {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// Its uid: a successor of the same name is never hit.
+    pub uid: String,
+}

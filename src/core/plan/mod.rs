@@ -1,0 +1,106 @@
+//! What is done next: one pure function from a record and facts to a decision.
+//!
+//! This is the only place that knows the order of a run; the service, the command line and the simulated cluster call
+//! the same [`step`]. It never remembers: every call looks at the record and at fresh facts, so a process that was
+//! killed after any request is continued by the next one.
+//!
+//! The order of effects is fixed by [`Step`]: first the record is written, then the acts are done. Before commit
+//! every deadline, block, cancel or loss ends in BackingOut; after it nothing is undone, the run proves the node or
+//! holds.
+
+mod act;
+mod back_out;
+mod before_commit;
+mod drain;
+mod held;
+mod owned;
+mod pending;
+mod returning;
+mod run;
+mod settle;
+mod time;
+mod verify;
+mod wanted;
+
+use jiff::Timestamp;
+
+use crate::api::Phase;
+use crate::api::record::{Maintenance, MaintenanceStatus};
+use crate::config::Settings;
+use crate::facts::Facts;
+
+pub use act::{Act, Eviction};
+pub use owned::owner_of;
+pub use run::phase_of;
+pub use time::{parse_time, stamp};
+pub use wanted::{Wanted, wanted};
+
+use run::Run;
+
+/// Finalizer of a record in flight: deleting it means BackingOut before commit, Held handling after.
+pub const FINALIZER: &str = "maint.dev/in-flight";
+
+/// What a step is decided on.
+#[derive(Debug, Clone, Copy)]
+pub struct StepInput<'a> {
+    /// The record as the API has it now.
+    pub record: &'a Maintenance,
+    /// Fresh facts: at least what [`wanted`] asks for.
+    pub facts: &'a Facts,
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The leader's term.
+    pub term: i64,
+    /// Evictions that were refused in this phase, as `pod: why`, newest wording only.
+    pub refusals: &'a [String],
+    /// Our own pod runs on the target and cannot hand over.
+    pub leader_on_target: Option<bool>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The record's status after this step; equal to the present one where nothing is to be written.
+    pub status: MaintenanceStatus,
+    /// What is done after that write, in this order.
+    pub acts: Vec<Act>,
+    /// When to look again at the latest.
+    pub wake_at: Timestamp,
+    /// The run is over and nothing of ours is left.
+    pub done: bool,
+}
+
+/// Decides the next step of a run.
+#[must_use]
+pub fn step(input: &StepInput<'_>) -> Step {
+    let mut run = Run::new(input);
+    let phase = phase_of(input.record);
+    if phase.is_in_flight() && run.status.term < input.term {
+        // A new leader writes its term into the record before anything else: the old one's next write then conflicts.
+        run.status.term = input.term;
+        run.note(format!("a new leader (term {}) goes on", input.term));
+        return run.finish();
+    }
+    run.status.term = input.term;
+    run.status.observed_generation = input.record.metadata.generation.unwrap_or_default();
+    run.watch_dns();
+    match phase {
+        Phase::Pending => pending::step(&mut run),
+        Phase::Cordoning => before_commit::cordoning(&mut run),
+        Phase::Draining => before_commit::draining(&mut run),
+        Phase::Acting => before_commit::acting(&mut run),
+        Phase::Returning => returning::step(&mut run),
+        Phase::Verifying => verify::step(&mut run),
+        Phase::Uncordoning => settle::uncordoning(&mut run),
+        Phase::Settling => settle::settling(&mut run),
+        Phase::Held => held::step(&mut run),
+        Phase::BackingOut => back_out::step(&mut run),
+        Phase::Succeeded | Phase::Failed | Phase::Cancelled => run.release_record(),
+    }
+    run.finish()
+}
+
+#[cfg(test)]
+mod tests;

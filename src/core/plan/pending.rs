@@ -1,0 +1,144 @@
+//! Pending: a wish. Nothing of ours is in the cluster yet.
+
+use super::Act;
+use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target, records_of};
+use super::time::{after, parse_time, stamp};
+use crate::api::record::{Limits, MatrixRecord, NodeRecord};
+use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger};
+use crate::config::Scope;
+use crate::facts::Node;
+
+pub(super) fn step(run: &mut Run<'_>) {
+    if run.status.step_started_at.is_none() {
+        run.status.step_started_at = Some(stamp(run.input.now));
+        run.status.phase = Phase::Pending.as_str().to_owned();
+        run.note("wished");
+    }
+    if run.deleted() {
+        run.end(Phase::Cancelled, Outcome::RecordDeleted.as_str(), "the record was deleted before it started");
+        return;
+    }
+    if let Some(word) = &run.input.record.spec.cancel {
+        let why = format!("cancelled by {} before it started", word.by);
+        run.end(Phase::Cancelled, Outcome::Cancelled.as_str(), why);
+        return;
+    }
+    if let Some(newer) = &run.input.record.spec.superseded_by {
+        let why = format!("{newer} takes its place");
+        run.end(Phase::Cancelled, Outcome::Superseded.as_str(), why);
+        return;
+    }
+    let scope = match (Scope::find(run.input.settings, &run.input.record.spec.scope), run.action()) {
+        (Ok(scope), Ok(action)) => match action_is_possible(run, action) {
+            Ok(()) => scope,
+            Err(why) => return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), why),
+        },
+        (Err(error), _) | (_, Err(error)) => {
+            return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), error.to_string());
+        }
+    };
+    freeze(run, &scope);
+    let node = match run.target() {
+        Target::Here(node) => node,
+        Target::Gone => {
+            let why = format!("there is no node {}", run.node_name());
+            return run.end(Phase::Failed, Outcome::NodeReplaced.as_str(), why);
+        }
+        Target::Unknown => return give_up_in_time(run, "the nodes could not be read"),
+    };
+    let findings = run.findings(Moment::Start);
+    run.keep_findings(&findings);
+    if let Some(worst) = Run::worst(&findings) {
+        let why = format!("{} ({}): {}", worst.gate, worst.reason, worst.message);
+        run.status.message = format!("waits: {}", short(&why));
+        run.status.blocked_since.get_or_insert_with(|| stamp(run.input.now));
+        return give_up_in_time(run, &why);
+    }
+    run.status.blocked_since = None;
+    if !run.has_finalizer() {
+        run.act(Act::AddFinalizer);
+        run.look_again_in(0);
+        return;
+    }
+    start(run, node, &findings);
+}
+
+fn short(text: &str) -> &str {
+    text.split(';').next().unwrap_or(text)
+}
+
+fn action_is_possible(run: &Run<'_>, action: Action) -> Result<(), String> {
+    let pod = &run.input.settings.action.pod;
+    match action {
+        Action::Pod if !pod.enabled => {
+            Err("action `pod` is not enabled: set [action.pod] enabled = true and an image".to_owned())
+        }
+        Action::Pod if pod.image.is_empty() => Err("action `pod` has no image: set [action.pod] image".to_owned()),
+        Action::Pod | Action::External => Ok(()),
+    }
+}
+
+/// What the configuration says now holds to the end of this run.
+fn freeze(run: &mut Run<'_>, scope: &Scope) {
+    let settings = run.settings();
+    let chosen = run.input.record.spec.strategy.as_deref().and_then(|text| text.parse::<Strategy>().ok());
+    // A person may choose more than the scope, never less.
+    let strategy = if chosen == Some(Strategy::Drain) { Strategy::Drain } else { scope.strategy };
+    run.status.strategy = strategy.as_str().to_owned();
+    run.status.reboots = scope.reboots;
+    run.status.limits = Some(Limits {
+        drain_seconds: settings.drain_timeout_seconds,
+        handover_seconds: settings.handover_timeout_seconds,
+        return_seconds: settings.return_timeout_seconds,
+        verify_seconds: settings.verify_timeout_seconds,
+        settle_seconds: settings.settle_timeout_seconds,
+    });
+}
+
+/// Nobody's node goes down hours after he gave up: a manual wish ends with its first blocking finding.
+fn give_up_in_time(run: &mut Run<'_>, why: &str) {
+    let spec = &run.input.record.spec;
+    let limit = spec.start_timeout_seconds.unwrap_or(run.settings().start_timeout_seconds);
+    let began = parse_time(run.status.step_started_at.as_ref()).unwrap_or(run.input.now);
+    if run.trigger() == Trigger::Manual && run.input.now >= after(began, limit) {
+        let text = format!("could not start within {limit} s: {why}");
+        run.end(Phase::Cancelled, Outcome::StartTimeout.as_str(), text);
+    } else {
+        run.look_again_in(LOOK_SECONDS);
+    }
+}
+
+fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
+    run.status.node = Some(NodeRecord {
+        uid: node.metadata.uid.clone(),
+        boot_id_before: node.boot_id.clone(),
+        kernel_before: node.kernel_version.clone(),
+        was_unschedulable: node.is_cordoned(),
+        ..NodeRecord::default()
+    });
+    run.status.baseline = records_of(findings);
+    if let Some((before, broken)) = run.matrix_line() {
+        run.status.matrix = Some(MatrixRecord { before, broken, ..MatrixRecord::default() });
+    }
+    for waived in &run.input.record.spec.overrides {
+        run.warn(format!("gate {} waived by {}: {}", waived.gate, waived.by, waived.reason));
+    }
+    let why = format!(
+        "gates agree; {} for scope {} by action {}",
+        run.strategy(),
+        run.input.record.spec.scope,
+        run.input.record.spec.action
+    );
+    run.enter(Phase::Cordoning, why);
+    let text = format!(
+        "{} is being maintained ({}, {}), asked by {}: {}. To keep it out of use afterwards: maint hold {}",
+        run.node_name(),
+        run.input.record.spec.scope,
+        run.strategy(),
+        run.input.record.spec.requested_by,
+        run.input.record.spec.reason,
+        run.node_name()
+    );
+    run.tell(MessageKind::Started, "info", text);
+    run.look_again_in(SOON_SECONDS);
+}

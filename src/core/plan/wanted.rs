@@ -1,0 +1,54 @@
+//! What must be read before the next step of a run.
+
+use std::collections::BTreeSet;
+
+use super::phase_of;
+use crate::api::record::Maintenance;
+use crate::api::{Moment, Phase, SourceId};
+use crate::config::Settings;
+use crate::gates;
+
+/// What the next step needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Sources.
+    pub sources: BTreeSet<SourceId>,
+    /// The node whose pods are listed, and whose row and column of the matrix matter.
+    pub node: String,
+}
+
+/// The moment whose gates a phase asks, if any.
+pub(super) const fn moment_of(phase: Phase) -> Option<Moment> {
+    match phase {
+        Phase::Pending => Some(Moment::Start),
+        Phase::Cordoning | Phase::Draining => Some(Moment::Cordoned),
+        Phase::Acting => Some(Moment::Handover),
+        Phase::Returning | Phase::Verifying | Phase::Uncordoning | Phase::Held => Some(Moment::Verify),
+        Phase::Settling => Some(Moment::Settle),
+        Phase::BackingOut | Phase::Succeeded | Phase::Failed | Phase::Cancelled => None,
+    }
+}
+
+/// What must be read before [`super::step`] is called for this record.
+#[must_use]
+pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
+    let phase = phase_of(record);
+    let mut sources = moment_of(phase).map_or_else(BTreeSet::new, |moment| gates::sources_of(moment, settings));
+    // Who is cordoned, who booted anew, who said halt: asked in every phase.
+    sources.extend([SourceId::Nodes, SourceId::ConfigMaps]);
+    if phase.is_terminal() {
+        sources.insert(SourceId::ActionPods);
+    }
+    if phase.is_in_flight() {
+        sources.extend([SourceId::ActionPods, SourceId::EndpointSlices, SourceId::Services]);
+    }
+    if matches!(phase, Phase::Cordoning | Phase::Draining | Phase::Acting) {
+        sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
+    }
+    if matches!(phase, Phase::Returning) {
+        // The node is away: the matrix has nothing to say yet, and probing it would only wait.
+        sources.remove(&SourceId::Matrix);
+        sources.remove(&SourceId::ApiServers);
+    }
+    Wanted { sources, node: record.spec.node_name.clone() }
+}

@@ -1,0 +1,20 @@
+//! Clients of the Kubernetes API: one for calls, and one for each API server's own address.
+//!
+//! Neither retries by itself (kube's default would wait minutes on a 429 or 503), both have short limits, and both
+//! verify certificates always.
+
+mod access;
+mod error;
+mod exchange;
+mod transport;
+
+pub use access::{Access, AccessOptions, FALLBACK_SERVER_NAME, connect};
+pub use error::ClientError;
+pub use exchange::{Exchange, get};
+pub use transport::{Failure, FailureClass, classify};
+
+/// Installs the one TLS provider of the workspace. Clients cannot be built before; more than once does no harm.
+pub fn install_crypto_provider() {
+    // The only error is that one is installed already, and it is this one: no other is compiled in.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

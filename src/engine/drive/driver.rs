@@ -1,0 +1,202 @@
+//! One driver: the loop of one run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use maint_core::api::Phase;
+use maint_core::api::record::{Maintenance, MaintenanceStatus};
+use maint_core::config::Settings;
+use maint_core::plan::{self, Step, StepInput};
+use tokio::sync::{Mutex, Notify};
+
+use super::outbox::Outbox;
+use super::records::Records;
+use crate::execute::{Fenced, WriteError};
+use crate::lead::LeaseGuard;
+use crate::ports::{Observe, Wanted};
+use crate::runtime::{Clock, Instant};
+
+/// Least time between two writes to a record.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// How soon the world is looked at again after a write that failed, and at most after many.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// What a driver needs of the world.
+pub struct Ports<O, F, R> {
+    /// Facts.
+    pub observe: O,
+    /// Fenced writes.
+    pub fenced: F,
+    /// Records.
+    pub records: R,
+}
+
+/// How a driver ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DriverEnd {
+    /// The run is over and told.
+    Done,
+    /// The record is gone.
+    Gone,
+    /// The lease is lost: the process must end.
+    LeaseLost,
+    /// Another leader has written the record with a higher term: ours is over, whatever the lease says.
+    Overtaken,
+}
+
+/// The loop of one run.
+pub struct Driver<O, F, R> {
+    /// Name of the record.
+    pub name: String,
+    /// The world.
+    pub ports: Arc<Ports<O, F, R>>,
+    /// The lease.
+    pub guard: LeaseGuard,
+    /// Time.
+    pub clock: Clock,
+    /// The settings.
+    pub settings: Arc<Settings>,
+    /// Wakes the driver: the record, the node or a person's word changed.
+    pub wake: Arc<Notify>,
+    /// Held while a pending run asks its gates and starts, so that two never start on the same view.
+    pub start: Arc<Mutex<()>>,
+    /// Messages on their way.
+    pub outbox: Outbox,
+    /// The node that our own pod runs on, where known and where it cannot hand over.
+    pub stuck_on: Option<String>,
+}
+
+/// What the next turn of the loop does.
+enum Turn {
+    End(DriverEnd),
+    WaitUntil(jiff::Timestamp),
+    Retry,
+}
+
+impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
+    /// Runs until the run is over, the record is gone, or the lease is.
+    pub async fn run(mut self) -> DriverEnd {
+        let lost = self.guard.lost();
+        let mut refusals: Vec<String> = Vec::new();
+        let mut last_write: Option<Instant> = None;
+        let mut retry = RETRY.0;
+        loop {
+            let turn = tokio::select! {
+                biased;
+                () = lost.cancelled() => return DriverEnd::LeaseLost,
+                turn = self.turn(&mut refusals, &mut last_write) => turn,
+            };
+            let wait = match turn {
+                Turn::End(end) => return end,
+                Turn::WaitUntil(at) => {
+                    retry = RETRY.0;
+                    let wait = at.duration_since(self.clock.now());
+                    Duration::try_from(wait).unwrap_or(Duration::ZERO)
+                }
+                Turn::Retry => {
+                    let wait = retry;
+                    retry = (retry * 2).min(RETRY.1);
+                    wait
+                }
+            };
+            tokio::select! {
+                biased;
+                () = lost.cancelled() => return DriverEnd::LeaseLost,
+                () = self.wake.notified() => {}
+                () = self.outbox.changed() => {}
+                () = self.clock.sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn turn(&mut self, refusals: &mut Vec<String>, last_write: &mut Option<Instant>) -> Turn {
+        let record = match self.ports.records.get(&self.name).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return Turn::End(DriverEnd::Gone),
+            Err(error) => {
+                tracing::warn!(record = self.name, %error, "could not read the record");
+                return Turn::Retry;
+            }
+        };
+        let term = self.guard.term();
+        if record.status.as_ref().is_some_and(|status| status.term > term) {
+            return Turn::End(DriverEnd::Overtaken);
+        }
+        let pending = plan::phase_of(&record) == Phase::Pending;
+        let start = Arc::clone(&self.start);
+        let _starting = if pending { Some(start.lock().await) } else { None };
+        let step = self.decide(&record, refusals, term).await;
+        let record = match self.write(record, step.status.clone(), last_write).await {
+            Ok(record) => record,
+            Err(turn) => return turn,
+        };
+        refusals.clear();
+        for act in &step.acts {
+            tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
+            match self.ports.fenced.perform(&self.guard, &record, act).await {
+                Ok(performed) => refusals.extend(performed.refused.into_iter().map(|(pod, why)| format!("{pod}: {why}"))),
+                Err(WriteError::NotLeading(_)) => return Turn::Retry,
+                Err(error) => {
+                    refusals.push(format!("{}: {error}", act.as_str()));
+                    return Turn::Retry;
+                }
+            }
+        }
+        if step.done && self.outbox.is_settled(record.status.as_ref(), self.clock.now()) {
+            return Turn::End(DriverEnd::Done);
+        }
+        let wake_at = self.outbox.wake_at(record.status.as_ref()).map_or(step.wake_at, |at| at.min(step.wake_at));
+        Turn::WaitUntil(wake_at)
+    }
+
+    async fn decide(&mut self, record: &Maintenance, refusals: &[String], term: i64) -> Step {
+        let wanted = plan::wanted(record, &self.settings);
+        let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node) };
+        let facts = self.ports.observe.observe(&wanted).await;
+        let now = self.clock.now();
+        let mut step = plan::step(&StepInput {
+            record,
+            facts: &facts,
+            settings: &self.settings,
+            term,
+            refusals,
+            leader_on_target: self.stuck_on.as_ref().map(|node| *node == record.spec.node_name),
+            now,
+        });
+        self.outbox.mark(&mut step.status);
+        step
+    }
+
+    /// Writes the status where it changed, at most once a second, and hands new messages to delivery.
+    async fn write(
+        &mut self,
+        record: Maintenance,
+        status: MaintenanceStatus,
+        last_write: &mut Option<Instant>,
+    ) -> Result<Maintenance, Turn> {
+        if record.status.as_ref() == Some(&status) {
+            self.outbox.send_due(&record, self.clock.now());
+            return Ok(record);
+        }
+        if let Some(last) = *last_write {
+            self.clock.sleep_until(last + WRITE_EVERY).await;
+        }
+        let before = plan::phase_of(&record);
+        match self.ports.fenced.write_status(&self.guard, &record, &status).await {
+            Ok(written) => {
+                *last_write = Some(self.clock.instant());
+                let after = plan::phase_of(&written);
+                if before != after {
+                    tracing::info!(record = self.name, node = record.spec.node_name, %before, %after, why = status.message, "Entering");
+                }
+                self.outbox.send_due(&written, self.clock.now());
+                Ok(written)
+            }
+            // Somebody wrote first: read again and decide anew, never write blindly.
+            Err(error) => {
+                tracing::info!(record = self.name, category = error.category(), %error, "did not write the record");
+                Err(Turn::Retry)
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The drivers: one task for each run in flight, under a lease.
+//!
+//! A driver loops: read the record, read facts, decide ([`maint_core::plan::step`]), write the record, act, wait. It
+//! remembers nothing that matters: the next leader starts it anew and goes on with the same outcome. The controller
+//! only starts drivers and wakes them.
+
+mod controller;
+mod driver;
+mod outbox;
+mod records;
+mod watch;
+
+pub use controller::{Controller, Ended};
+pub use driver::{Driver, DriverEnd, Ports};
+pub use records::{KubeRecords, Records};

@@ -1,0 +1,72 @@
+//! One request and its answer, within a limit.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+use serde_json::Value;
+
+use super::WriteError;
+use crate::runtime::Clock;
+
+/// How long a write may take. A guard must be valid for longer than this before it is sent.
+pub const WRITE_LIMIT: Duration = Duration::from_secs(8);
+/// Answers larger than this are not read: records are limited to 64 KiB, nodes to a few times that.
+const BODY_LIMIT: usize = 4 * 1024 * 1024;
+
+/// The media type of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A whole object.
+    Json,
+    /// A merge patch (RFC 7386).
+    Merge,
+}
+
+/// Sends a request and reads its answer.
+///
+/// # Errors
+/// Whatever is not a 2xx answer with JSON.
+pub async fn send(
+    client: &kube::Client,
+    clock: &Clock,
+    method: http::Method,
+    path: &str,
+    form: Form,
+    body: Option<&Value>,
+) -> Result<Value, WriteError> {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, match form {
+            Form::Json => "application/json",
+            Form::Merge => "application/merge-patch+json",
+        })
+        .header(http::header::ACCEPT, "application/json")
+        .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes())))
+        .map_err(|error| WriteError::Invalid(error.to_string()))?;
+    let exchange = async {
+        let response = client.send(request).await.map_err(|error| WriteError::Transport(error.to_string()))?;
+        let code = response.status().as_u16();
+        let bytes = Limited::new(response.into_body(), BODY_LIMIT)
+            .collect()
+            .await
+            .map_err(|error| WriteError::Transport(error.to_string()))?
+            .to_bytes();
+        Ok((code, bytes))
+    };
+    let (code, bytes) = match clock.timeout(WRITE_LIMIT, exchange).await {
+        Ok(answer) => answer?,
+        Err(late) => return Err(WriteError::TimedOut { limit: late.limit }),
+    };
+    let value: Option<Value> = serde_json::from_slice(&bytes).ok();
+    if (200..300).contains(&code) {
+        return value.ok_or_else(|| WriteError::Server(format!("{code} without JSON")));
+    }
+    let message = value
+        .as_ref()
+        .and_then(|status| status.get("message"))
+        .and_then(Value::as_str)
+        .map_or_else(|| String::from_utf8_lossy(&bytes).chars().take(200).collect(), str::to_owned);
+    Err(WriteError::of_answer(code, message))
+}

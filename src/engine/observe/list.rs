@@ -1,0 +1,181 @@
+//! One source: all its namespaces, all their pages, decoded object by object.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use maint_core::config::Settings;
+use maint_core::facts::{FailureKind, Item, Listed, Malformed, Namespaces, Observation, Source, SourceSpec};
+use maint_core::matrix::classify::one_line;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::ports::{PageRequest, ReadError, Reader};
+use crate::runtime::Clock;
+
+/// Objects a page.
+const PAGE_LIMIT: u32 = 500;
+/// Pages of one namespace at most: a server that never ends its list must not hold us.
+const MAX_PAGES: usize = 1_000;
+/// Limit of one source with all its pages, in seconds.
+const SOURCE_SECONDS: u64 = 60;
+/// How often a list whose continue token expired is begun again.
+const MAX_RESTARTS: usize = 1;
+
+/// One source to be read: its row, and the node whose objects are wanted where the row asks for one.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    /// The row.
+    pub(super) spec: &'a SourceSpec,
+    /// The node.
+    pub(super) target: Option<&'a str>,
+}
+
+/// Reads a source.
+pub(super) async fn read<S: Source>(
+    reader: &impl Reader,
+    clock: &Clock,
+    settings: &Settings,
+    row: Row<'_>,
+) -> Listed<S> {
+    let at = clock.now();
+    let limit = Duration::from_secs(SOURCE_SECONDS);
+    match clock.timeout(limit, all_namespaces(reader, settings, row)).await {
+        Ok(Ok(value)) => Observation::Known { value, at },
+        Ok(Err(failure)) => failure.observation(at),
+        Err(late) => {
+            let detail = format!("listing {}: {late}", row.spec.resource);
+            Observation::Failed { kind: FailureKind::Timeout, detail, at }
+        }
+    }
+}
+
+/// Why a list is incomplete.
+struct Failure {
+    error: ReadError,
+    /// Where it happened, for people.
+    place: String,
+    /// Objects that were read before.
+    read_before: Option<usize>,
+}
+
+impl Failure {
+    fn observation<T>(self, at: Timestamp) -> Observation<T> {
+        let Self { error, place, read_before } = self;
+        match (error.kind(), read_before) {
+            (None, None) => Observation::Absent { at },
+            (kind, Some(count)) => {
+                let kind_text = kind.map_or("absent", FailureKind::as_str);
+                let detail = format!("{place}: {kind_text} after {count} objects: {error}");
+                Observation::Failed { kind: FailureKind::Partial, detail, at }
+            }
+            (Some(kind), None) => Observation::Failed { kind, detail: format!("{place}: {error}"), at },
+        }
+    }
+}
+
+/// The namespaces to list; one `None` lists cluster-wide.
+fn namespaces<'a>(spec: &SourceSpec, settings: &'a Settings) -> Vec<Option<&'a str>> {
+    let mut names: Vec<Option<&'a str>> = match spec.namespaces {
+        Namespaces::All | Namespaces::OnTarget => vec![None],
+        Namespaces::Actions => vec![Some(&settings.action.pod.namespace)],
+        Namespaces::These(names) => names.iter().copied().map(Some).collect(),
+        Namespaces::Dns => vec![Some(&settings.coredns.namespace)],
+        Namespaces::DnsAndDefault => vec![Some(&settings.coredns.namespace), Some("default")],
+        Namespaces::Longhorn => vec![Some(&settings.longhorn.namespace)],
+        Namespaces::Own => vec![Some(&settings.namespace)],
+    };
+    // Two settings may name the same namespace; each object is wanted once.
+    let mut seen = Vec::new();
+    names.retain(|name| {
+        let new = !seen.contains(name);
+        seen.push(*name);
+        new
+    });
+    names
+}
+
+async fn all_namespaces<S: Source>(
+    reader: &impl Reader,
+    settings: &Settings,
+    row: Row<'_>,
+) -> Result<Vec<Item<S>>, Failure> {
+    let mut items = Vec::new();
+    let spec = row.spec;
+    let on_target = matches!(spec.namespaces, Namespaces::OnTarget);
+    let selector = match row.target {
+        Some(node) if on_target => Some(format!("spec.nodeName={node}")),
+        // Without a node this would list every pod of the cluster.
+        None if on_target => {
+            let error = ReadError::Server("no node was named".to_owned());
+            return Err(Failure { error, place: format!("listing {}", spec.resource), read_before: None });
+        }
+        _ => None,
+    };
+    for (index, namespace) in namespaces(spec, settings).into_iter().enumerate() {
+        let before = items.len();
+        let place = match namespace {
+            None => format!("listing {}", spec.resource),
+            Some(namespace) => format!("listing {} in {namespace}", spec.resource),
+        };
+        one_namespace(reader, spec, namespace, selector.as_deref(), &mut items).await.map_err(|(error, pages)| {
+            Failure {
+                error,
+                place,
+                // The second namespace failing is partial even if the first was empty.
+                read_before: (pages > 0 || index > 0).then_some(items.len().max(before)),
+            }
+        })?;
+    }
+    Ok(items)
+}
+
+/// Appends the objects of one namespace. The error comes with the number of pages that were read before.
+async fn one_namespace<S: Source>(
+    reader: &impl Reader,
+    spec: &SourceSpec,
+    namespace: Option<&str>,
+    field_selector: Option<&str>,
+    items: &mut Vec<Item<S>>,
+) -> Result<(), (ReadError, usize)> {
+    let first = items.len();
+    let mut token: Option<String> = None;
+    let mut restarts = 0;
+    let mut pages = 0;
+    loop {
+        let continue_token = token.as_deref();
+        let request = PageRequest { spec, namespace, field_selector, continue_token, limit: PAGE_LIMIT };
+        let page = match reader.list_page(&request).await {
+            Ok(page) => page,
+            // What was read is of an older state: begin again, but not for ever.
+            Err(ReadError::Expired(_)) if token.is_some() && restarts < MAX_RESTARTS => {
+                restarts += 1;
+                token = None;
+                items.truncate(first);
+                continue;
+            }
+            Err(error) => return Err((error, pages)),
+        };
+        pages += 1;
+        items.extend(page.items.iter().map(|raw| decode(raw)));
+        match page.continue_token {
+            None => return Ok(()),
+            Some(next) if token.as_ref() == Some(&next) || pages >= MAX_PAGES => {
+                return Err((ReadError::Server(format!("the list does not end after {pages} pages")), pages));
+            }
+            Some(next) => token = Some(next),
+        }
+    }
+}
+
+fn decode<S: Source>(raw: &RawValue) -> Item<S> {
+    match serde_json::from_str::<Value>(raw.get()) {
+        Ok(value) => S::item(&value),
+        // The page was one JSON document, so only what goes beyond JSON's grammar fails here: numbers out of range,
+        // nesting beyond the limit.
+        Err(error) => Item::Malformed(Malformed {
+            object: format!("{} without a name", S::SPEC.kind),
+            path: "(whole object)".to_owned(),
+            problem: format!("cannot be read: {}", one_line(&error.to_string())),
+        }),
+    }
+}

@@ -1,0 +1,185 @@
+//! Reads the cluster into facts: lists page by page, API servers at their own addresses, the matrix.
+//!
+//! One failing source never stops the others, nothing is retried here, and every fact carries the instant before its
+//! first request, so that no answer looks fresher than it is.
+
+mod api_servers;
+mod expected;
+mod list;
+mod reader;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use maint_core::api::SourceId;
+use maint_core::config::Settings;
+use maint_core::facts::{Facts, Listed, Observation, Pod, Source, SourceSpec};
+use tokio::sync::Semaphore;
+
+use crate::client::{Access, AccessOptions, ClientError, connect};
+use crate::ports::{Observe, Reader, Servers, Wanted};
+use crate::probe::Prober;
+use crate::runtime::Clock;
+
+pub(crate) use api_servers::ask_again;
+pub use api_servers::{ServerClient, ask_all};
+pub use expected::{Expected, Origin, expected, parse_known_good};
+pub use reader::KubeReader;
+
+/// Sources that are read at a time.
+const CONCURRENT_SOURCES: usize = 8;
+/// What the probes rest on is read again afterwards if it is older than this, in seconds: a large sweep must not
+/// leave stale lists behind.
+const REUSE_SECONDS: u64 = 5;
+
+/// Reads a live cluster (or anything that answers like one).
+#[derive(Debug)]
+pub struct Observer<R, S> {
+    reader: R,
+    servers: S,
+    settings: Arc<Settings>,
+    clock: Clock,
+    prober: Prober,
+    full_matrix_limit: usize,
+}
+
+/// Cells up to which a matrix is swept in full although the question is about one node.
+pub const DEFAULT_FULL_MATRIX_LIMIT: usize = 100;
+
+impl<R: Reader, S: Servers> Observer<R, S> {
+    /// An observer. Its prober remembers which paths hung, so keep one observer for as long as possible.
+    pub fn new(reader: R, servers: S, settings: Arc<Settings>, clock: Clock) -> Self {
+        let prober = Prober::new(clock.clone());
+        Self { reader, servers, settings, clock, prober, full_matrix_limit: DEFAULT_FULL_MATRIX_LIMIT }
+    }
+
+    /// Sets the number of cells up to which the matrix is swept in full although the question is about one node.
+    #[must_use]
+    pub const fn with_full_matrix_limit(mut self, cells: usize) -> Self {
+        self.full_matrix_limit = cells;
+        self
+    }
+
+    /// Reads the listed sources into the facts; all others are left as they are.
+    async fn lists(&self, sources: &BTreeSet<SourceId>, target: Option<&str>, facts: &mut Facts) {
+        let lists = Lists { observer: self, sources, target, permits: Semaphore::new(CONCURRENT_SOURCES) };
+        // Boxed, since the future of seventeen lists at once is large.
+        Box::pin(lists.fill(facts)).await;
+    }
+
+    /// Asks the expected API servers, and sweeps the matrix if it is wanted.
+    async fn probe(&self, wanted: &Wanted, facts: &mut Facts) {
+        let at = self.clock.now();
+        let expected = match expected(facts, &self.settings) {
+            Ok(expected) => expected,
+            Err((kind, detail)) => {
+                facts.api_servers = Observation::Failed { kind, detail: detail.clone(), at };
+                if wanted.sources.contains(&SourceId::Matrix) {
+                    facts.matrix = Observation::Failed { kind, detail, at };
+                }
+                return;
+            }
+        };
+        let asked = ask_all(&self.servers, &self.clock, expected).await;
+        if wanted.sources.contains(&SourceId::Matrix) {
+            let nodes = expected::node_names(facts);
+            let target = wanted.target.as_deref();
+            facts.matrix = self.prober.sweep(&asked, &nodes, target, self.full_matrix_limit).await;
+        }
+        let value = asked.into_iter().map(|server| server.server).collect();
+        facts.api_servers = Observation::Known { value, at };
+    }
+}
+
+impl<R: Reader, S: Servers> Observe for Observer<R, S> {
+    async fn observe(&self, wanted: &Wanted) -> Facts {
+        let mut facts = Facts::default();
+        let mut sources = wanted.with_dependencies();
+        if wanted.probes() {
+            let begun = self.clock.instant();
+            let first = Wanted::PROBE_SOURCES.iter().copied().collect();
+            self.lists(&first, None, &mut facts).await;
+            self.probe(wanted, &mut facts).await;
+            if self.clock.instant().duration_since(begun) <= Duration::from_secs(REUSE_SECONDS) {
+                sources.retain(|source| !first.contains(source));
+            }
+        }
+        self.lists(&sources, wanted.target.as_deref(), &mut facts).await;
+        facts
+    }
+}
+
+/// Reads a live cluster by a kubeconfig or a pod's service account.
+pub type LiveObserver = Observer<KubeReader, Access>;
+
+impl LiveObserver {
+    /// Connects, and asks one cheap question, so that a cluster that cannot be asked at all is one clear error.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub async fn connect(options: &AccessOptions, settings: Arc<Settings>, clock: Clock) -> Result<Self, ClientError> {
+        let (access, client) = connect(options, &clock).await?;
+        let reader = KubeReader::new(client, clock.clone());
+        Ok(Self::new(reader, access, settings, clock))
+    }
+
+    /// Where it reads from, for people: the context and the server.
+    #[must_use]
+    pub fn source(&self) -> String {
+        self.servers.source()
+    }
+}
+
+/// One reading of several lists.
+struct Lists<'a, R, S> {
+    observer: &'a Observer<R, S>,
+    sources: &'a BTreeSet<SourceId>,
+    target: Option<&'a str>,
+    permits: Semaphore,
+}
+
+impl<R: Reader, S: Servers> Lists<'_, R, S> {
+    async fn fill(&self, facts: &mut Facts) {
+        tokio::join!(
+            biased;
+            self.list(&mut facts.nodes),
+            self.list(&mut facts.leases),
+            self.list(&mut facts.daemon_sets),
+            self.list(&mut facts.services),
+            self.list(&mut facts.endpoint_slices),
+            self.list(&mut facts.dns_pods),
+            self.list_row(&mut facts.target_pods, &Pod::ON_TARGET),
+            self.list_row(&mut facts.action_pods, &Pod::ACTIONS),
+            self.list(&mut facts.deployments),
+            self.list(&mut facts.horizontal_pod_autoscalers),
+            self.list(&mut facts.pod_disruption_budgets),
+            self.list(&mut facts.longhorn_volumes),
+            self.list(&mut facts.longhorn_replicas),
+            self.list(&mut facts.longhorn_engines),
+            self.list(&mut facts.longhorn_settings),
+            self.list(&mut facts.volume_attachments),
+            self.list(&mut facts.config_maps),
+            self.list(&mut facts.maintenances),
+            self.list(&mut facts.maintenance_reports),
+        );
+    }
+
+    async fn list<T: Source + Send>(&self, into: &mut Listed<T>) {
+        self.list_row(into, &T::SPEC).await;
+    }
+
+    async fn list_row<T: Source + Send>(&self, into: &mut Listed<T>, spec: &SourceSpec) {
+        if !self.sources.contains(&spec.id) {
+            return;
+        }
+        // The semaphore is never closed; without a permit the source is read all the same.
+        let _permit = self.permits.acquire().await.ok();
+        let observer = self.observer;
+        let row = list::Row { spec, target: self.target };
+        *into = list::read(&observer.reader, &observer.clock, &observer.settings, row).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What anybody with the operator's rights may ask for: create a record, say a word in one, halt, hold.
+//!
+//! None of this needs a lease, and none of it can touch a cordon, a pod or a record's status: this port has no way to
+//! express that.
+
+use http::Method;
+use maint_core::api::names;
+use maint_core::api::record::{Maintenance, Word};
+use serde_json::{Value, json};
+
+use crate::execute::{Form, RECORDS, WriteError, send};
+use crate::runtime::Clock;
+
+/// The spec fields that may change after creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Verify again, or go on as if green.
+    Resume,
+    /// Call it off.
+    Cancel,
+    /// Take the command.
+    Claimed,
+    /// The external action is over.
+    ActionDone,
+}
+
+impl Field {
+    /// Its name in the record.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resume => "resume",
+            Self::Cancel => "cancel",
+            Self::Claimed => "claimed",
+            Self::ActionDone => "actionDone",
+        }
+    }
+}
+
+/// Asks through a kube client.
+#[derive(Clone)]
+pub struct Requests {
+    client: kube::Client,
+    clock: Clock,
+    namespace: String,
+}
+
+impl Requests {
+    /// A port for maint's namespace.
+    #[must_use]
+    pub const fn new(client: kube::Client, clock: Clock, namespace: String) -> Self {
+        Self { client, clock, namespace }
+    }
+
+    async fn call(&self, method: Method, path: &str, form: Form, body: &Value) -> Result<Value, WriteError> {
+        send(&self.client, &self.clock, method, path, form, Some(body)).await
+    }
+
+    /// Creates a record.
+    ///
+    /// # Errors
+    /// [`WriteError::Conflict`] where one of that name exists; [`WriteError::NotFound`] where the CRD is missing.
+    pub async fn create(&self, record: &Maintenance) -> Result<Maintenance, WriteError> {
+        let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
+        let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, &body).await?;
+        serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+    }
+
+    /// Says a word in a record. With the record's resourceVersion it is a compare-and-swap: of two that claim a
+    /// command one gets [`WriteError::Conflict`].
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn say(
+        &self,
+        name: &str,
+        field: Field,
+        word: &Word,
+        resource_version: Option<&str>,
+    ) -> Result<(), WriteError> {
+        let mut body = json!({"spec": {field.as_str(): word}});
+        if let Some(version) = resource_version {
+            body["metadata"] = json!({"resourceVersion": version});
+        }
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, &body).await?;
+        Ok(())
+    }
+
+    /// Marks a pending record as replaced by a newer one.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn supersede(&self, name: &str, by: &str) -> Result<(), WriteError> {
+        let body = json!({"spec": {"supersededBy": by}});
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, &body).await?;
+        Ok(())
+    }
+
+    /// Halts everything, or ends the halt (`None`).
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn halt(&self, halt: Option<&Value>) -> Result<(), WriteError> {
+        let base = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
+        let text = halt.map(Value::to_string);
+        let patch = json!({"data": {names::CONTROL_HALT_KEY: text}});
+        let one = format!("{base}/{}?fieldManager=maint-cli", names::CONTROL_CONFIG_MAP);
+        match self.call(Method::PATCH, &one, Form::Merge, &patch).await {
+            Err(WriteError::NotFound(_)) if halt.is_none() => Ok(()),
+            Err(WriteError::NotFound(_)) => {
+                let body = json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": names::CONTROL_CONFIG_MAP, "namespace": self.namespace},
+                    "data": {names::CONTROL_HALT_KEY: text},
+                });
+                self.call(Method::POST, &format!("{base}?fieldManager=maint-cli"), Form::Json, &body).await.map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// Holds a node back, or releases it (`None`). Only the annotation is written.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`] where there is no such node.
+    pub async fn hold(&self, node: &str, hold: Option<&Value>) -> Result<(), WriteError> {
+        let text = hold.map(Value::to_string);
+        let body = json!({"metadata": {"annotations": {names::ANNOTATION_HOLD: text}}});
+        let path = format!("/api/v1/nodes/{node}?fieldManager=maint-cli");
+        self.call(Method::PATCH, &path, Form::Merge, &body).await.map(drop)
+    }
+}

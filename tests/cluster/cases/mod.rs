@@ -1,0 +1,38 @@
+//! All cases of the cluster tests. Each proves something and restores what it broke; `reset` comes between them anyway.
+
+mod plane;
+mod reboots;
+mod tunnels;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::harness::Cluster;
+use crate::harness::wait::Limit;
+
+/// What a case's function gives.
+type Run = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
+/// One test.
+pub struct Case {
+    pub name: &'static str,
+    pub limit: Limit,
+    pub run: Box<dyn Fn(Arc<Cluster>) -> Run + Send + Sync>,
+}
+
+/// Makes a case of an async function.
+pub fn case<F, R>(name: &'static str, run: F) -> Case
+where
+    F: Fn(Arc<Cluster>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<()>> + Send + 'static,
+{
+    Case { name, limit: Limit::seconds("case", 240), run: Box::new(move |cluster| Box::pin(run(cluster))) }
+}
+
+/// Every case, in the order in which they run.
+pub fn all() -> Vec<Case> {
+    [plane::cases(), tunnels::cases(), reboots::cases()].into_iter().flatten().collect()
+}

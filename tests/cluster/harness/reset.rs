@@ -1,0 +1,133 @@
+//! Puts the cluster back to healthy between cases, and waits until it is.
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::etcd_voter::Voter;
+use super::net::NODES;
+use super::objects::{self, CASE_LABEL};
+use super::proxy::Tunnel;
+use super::{Cluster, node_name, wait};
+
+/// Everything of maint's own that a case may have left in here is deleted.
+const MAINT_GROUP: &str = "/apis/maint.dev/v1alpha1";
+
+impl Cluster {
+    /// Switches everything on, undoes what cases do to objects, and waits for the result.
+    pub async fn reset(&self) -> Result<()> {
+        for i in 1..=NODES {
+            for node in 1..=NODES {
+                self.plane.proxy(i).set(node, Tunnel::Pass);
+            }
+            self.voters.set(i, Voter::Member);
+            self.kubelets[i - 1].set_healthy(true);
+            self.plane.freeze_server(i, false);
+            self.plane.start_server(i)?;
+            self.kubelets[i - 1].up(false);
+        }
+        self.metrics.set(true);
+        self.servers_follow(true);
+        self.wait_servers().await?;
+        let client = self.client(1).await?;
+        remove_case_objects(&client).await?;
+        objects::create(&client).await?;
+        client.merge(objects::COREDNS, &json!({ "spec": { "replicas": 2 } })).await?;
+        self.longhorn.reset(&client).await?;
+        for i in 1..=NODES {
+            clean_node(&client, i).await?;
+        }
+        self.wait_healthy(&client).await
+    }
+
+    async fn wait_healthy(&self, client: &Client) -> Result<()> {
+        for i in 1..=NODES {
+            self.wait_node_back(&node_name(i), Some(&self.kubelets[i - 1].boot_id())).await?;
+        }
+        wait::until(wait::CONTROLLERS, "two ready DNS endpoints on two nodes", || async {
+            let mut nodes = objects::ready_dns_nodes(client).await?;
+            let count = nodes.len();
+            nodes.dedup();
+            if count == 2 && nodes.len() == 2 { Ok(Some(())) } else { bail!("{count} endpoints on {nodes:?}") }
+        })
+        .await?;
+        wait::until(wait::CONTROLLERS, "ScalingActive=True of the autoscaler", || async {
+            let autoscaler = client.get(objects::COREDNS_HPA).await?;
+            if objects::is_true(&autoscaler, "ScalingActive") {
+                return Ok(Some(()));
+            }
+            bail!("{}", objects::condition(&autoscaler, "ScalingActive").unwrap_or(&Value::Null))
+        })
+        .await?;
+        wait::until(wait::CONTROLLERS, "EtcdIsVoter=True on all nodes", || async {
+            let nodes = client.list("/api/v1/nodes").await?;
+            Ok(nodes.iter().all(|node| objects::is_true(node, "EtcdIsVoter")).then_some(()))
+        })
+        .await
+    }
+}
+
+/// No cordon, no taint but the controller's own, no annotation of maint or of a case.
+async fn clean_node(client: &Client, i: usize) -> Result<()> {
+    let path = format!("/api/v1/nodes/{}", node_name(i));
+    let node = client.get(&path).await?;
+    let empty = serde_json::Map::new();
+    let names = node["metadata"]["annotations"].as_object().unwrap_or(&empty).keys();
+    let ours = names.filter(|name| name.contains("maint.dev/") || name.starts_with("test/") || name.contains("kured"));
+    let removed: serde_json::Map<_, _> = ours.map(|name| (name.clone(), Value::Null)).collect();
+    let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    let kept: Vec<_> = taints
+        .iter()
+        .filter(|taint| taint["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/")))
+        .collect();
+    if removed.is_empty() && kept.len() == taints.len() && node["spec"]["unschedulable"] != true {
+        return Ok(());
+    }
+    let mut spec = json!({ "unschedulable": null });
+    if kept.len() != taints.len() {
+        spec["taints"] = json!(kept);
+    }
+    client.merge(&path, &json!({ "metadata": { "annotations": removed }, "spec": spec })).await.map(drop)
+}
+
+async fn remove_case_objects(client: &Client) -> Result<()> {
+    let at_once = json!({ "gracePeriodSeconds": 0, "propagationPolicy": "Background" });
+    for namespace in
+        client.list(&format!("/api/v1/namespaces?labelSelector={}", CASE_LABEL.replace('/', "%2F"))).await?
+    {
+        let name = namespace["metadata"]["name"].as_str().unwrap_or("");
+        // Budgets first, controllers before their pods, so that nothing comes back.
+        for resource in [
+            format!("/apis/policy/v1/namespaces/{name}/poddisruptionbudgets"),
+            format!("/apis/apps/v1/namespaces/{name}/deployments"),
+            format!("/apis/apps/v1/namespaces/{name}/daemonsets"),
+            format!("/apis/apps/v1/namespaces/{name}/statefulsets"),
+            format!("/apis/batch/v1/namespaces/{name}/jobs"),
+            format!("/apis/apps/v1/namespaces/{name}/replicasets"),
+            format!("/api/v1/namespaces/{name}/pods"),
+        ] {
+            client.delete(&resource, Some(&at_once)).await?;
+        }
+        if namespace["metadata"]["deletionTimestamp"].is_null() {
+            client.delete(&format!("/api/v1/namespaces/{name}"), None).await?;
+        }
+    }
+    client.delete(&format!("/api/v1/namespaces/{}/pods", objects::ACTIONS_NAMESPACE), Some(&at_once)).await?;
+    // A DNS pod that a case has made unready is replaced.
+    for pod in client.list("/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns").await? {
+        if !pod["metadata"]["annotations"]["test/ready"].is_null() {
+            let name = pod["metadata"]["name"].as_str().unwrap_or("");
+            client.delete(&format!("/api/v1/namespaces/kube-system/pods/{name}"), Some(&at_once)).await?;
+        }
+    }
+    let Some(group) = client.find(MAINT_GROUP).await? else { return Ok(()) };
+    for resource in group["resources"].as_array().into_iter().flatten() {
+        let name = resource["name"].as_str().unwrap_or("");
+        let can_delete =
+            resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "deletecollection"));
+        if can_delete && resource["namespaced"] == false {
+            client.delete(&format!("{MAINT_GROUP}/{name}"), None).await?;
+        }
+    }
+    Ok(())
+}

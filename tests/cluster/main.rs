@@ -1,0 +1,66 @@
+//! The tests on a real control plane: one cluster for all cases, one case at a time.
+
+#[path = "cases/mod.rs"]
+mod cases;
+#[allow(dead_code, reason = "shared with the example, and cases use what they need")]
+#[path = "harness/mod.rs"]
+mod harness;
+
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::anyhow;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use cases::Case;
+use harness::Cluster;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // All share one cluster, and most of them break it for a while.
+    arguments.test_threads = Some(1);
+    let cluster: Arc<OnceLock<Arc<Cluster>>> = Arc::default();
+    let trials: Vec<_> = cases::all()
+        .into_iter()
+        .map(|case| {
+            let cluster = cluster.clone();
+            Trial::test(case.name, move || run(&case, cluster.get().ok_or("there is no cluster")?))
+        })
+        .collect();
+    // A list or a filter without a match needs no cluster.
+    if !arguments.list && trials.iter().any(|trial| !arguments.is_filtered_out(trial)) {
+        match Cluster::up() {
+            Ok(up) => drop(cluster.set(up)),
+            Err(error) => {
+                eprintln!("error: the cluster did not come up: {error:#}");
+                return ExitCode::from(101);
+            }
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some(cluster) = cluster.get() {
+        if conclusion.has_failed() {
+            cluster.keep_logs();
+        }
+        cluster.shutdown();
+    }
+    conclusion.exit_code()
+}
+
+fn run(case: &Case, cluster: &Arc<Cluster>) -> Result<(), Failed> {
+    let (name, limit) = (case.name, case.limit);
+    let future = (case.run)(cluster.clone());
+    let answer = cluster.run_inside(async move {
+        match tokio::time::timeout(limit.length, future).await {
+            Ok(result) => result,
+            Err(_) => Err(anyhow!("limit `{}` of {} s reached by {name}", limit.name, limit.length.as_secs())),
+        }
+    });
+    // Also after a failure or a panic: the next case finds a healthy cluster.
+    let again = cluster.clone();
+    let reset = cluster.run_inside(async move { again.reset().await });
+    for (part, result) in [("", answer), ("reset: ", reset)] {
+        result.flatten().map_err(|error| Failed::from(format!("{part}{error:#}")))?;
+    }
+    Ok(())
+}
