@@ -21,7 +21,7 @@ pub use probe::{Failure, Probe, Reply};
 /// What the suite may use.
 #[derive(Debug, Clone)]
 pub struct Capabilities {
-    /// A namespace of its own; it is there.
+    /// A namespace of its own; it is there and empty but for what controllers put there.
     pub namespace: String,
     /// A node that may be cordoned and get foreign status conditions.
     pub node: Option<String>,
@@ -128,6 +128,8 @@ mod tests {
         let failed: Vec<_> = found.iter().filter(|(_, result)| result.is_err()).collect();
         assert!(failed.is_empty(), "{failed:#?}");
         assert!(found.len() >= 40, "{}", found.len());
+        // Names become label values, which end at 63 characters.
+        assert!(found.iter().all(|(name, _)| name.len() <= 63));
         println!("figure conformance.behaviours {} count", found.len());
     }
 }

@@ -18,7 +18,7 @@ use super::error::Refusal;
 use super::proxy::{self, Cell};
 use super::request::{Answer, Payload, Request, Target};
 use super::watch::WatchBody;
-use super::{ObjectKey, Store, object};
+use super::{ObjectKey, Resource, Store, object};
 use crate::clock::Clock;
 use crate::faults::{Fault, Faults};
 use crate::trace::{Step, Trace};
@@ -75,6 +75,8 @@ pub struct Inner {
     pub servers: Vec<Server>,
     /// Paths from an API server to a node's kubelet that are not whole.
     pub cells: BTreeMap<(usize, String), Cell>,
+    /// Resources whose storage a server has not started yet, as just after the creation of their definition.
+    pub initializing: BTreeSet<(usize, Resource)>,
     /// Nodes whose kubelet is down.
     pub kubelets_down: BTreeSet<String>,
     /// Faults.
@@ -107,6 +109,7 @@ impl Cluster {
             store: Store::new(seed, clock.now()),
             servers: (0..servers).map(server).collect(),
             cells: BTreeMap::new(),
+            initializing: BTreeSet::new(),
             kubelets_down: BTreeSet::new(),
             faults: Faults::default(),
             trace: Trace::default(),
@@ -181,6 +184,11 @@ impl Inner {
             return forbidden(user, request).into();
         }
         let server = self.servers.get(index).cloned().unwrap_or_default();
+        if let Target::Resource { group, resource, .. } = &request.target
+            && self.initializing.contains(&(index, Resource::new(group, resource)))
+        {
+            return refused_429("storage is (re)initializing").into();
+        }
         if let Target::Resource { group, resource, name, subresource, tail, .. } = &request.target
             && group.is_empty()
             && resource == "nodes"
@@ -374,23 +382,27 @@ impl ApiService {
     }
 }
 
-/// The answers of a server in trouble.
-fn refused(code: u16) -> Refusal {
-    let mut refusal = match code {
-        409 => Refusal::new(
-            409,
-            "Conflict",
-            "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again",
-        ),
-        429 => Refusal::new(429, "TooManyRequests", "Too many requests, please try again later."),
-        503 => Refusal::new(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
-        504 => Refusal::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout"),
-        code => Refusal::new(code, "InternalError", "Internal error occurred: etcdserver: request timed out"),
-    };
-    if let (429, Refusal::Status { details, .. }) = (code, &mut refusal) {
+/// 429 with Retry-After: 1 and without a budget's cause.
+fn refused_429(message: &str) -> Refusal {
+    let mut refusal = Refusal::new(429, "TooManyRequests", message);
+    if let Refusal::Status { details, .. } = &mut refusal {
         details.insert("retryAfterSeconds".to_owned(), json!(1));
     }
     refusal
+}
+
+/// The answers of a server in trouble.
+fn refused(code: u16) -> Refusal {
+    match code {
+        409 => {
+            let why = "the object has been modified; please apply your changes to the latest version and try again";
+            Refusal::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
+        }
+        429 => refused_429("Too many requests, please try again later."),
+        503 => Refusal::new(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
+        504 => Refusal::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout"),
+        code => Refusal::new(code, "InternalError", "Internal error occurred: etcdserver: request timed out"),
+    }
 }
 
 async fn take_apart<B>(request: http::Request<B>) -> Result<Request, BoxError>

@@ -365,3 +365,65 @@ fn writes_per_second() {
     }
     println!("figure store.patches_per_second {:.0} 1/s", f64::from(WRITES) / start.elapsed().as_secs_f64());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_definition_answers_429_until_its_storage_is_there() {
+    let cluster = cluster();
+    let records = super::Resource::new("maint.dev", "maintenances");
+    cluster.lock().initializing.insert((0, records.clone()));
+    let path = "/apis/maint.dev/v1alpha1/maintenances";
+    let (code, _, text) = send(&cluster.client(0, "test"), "GET", path, false).await;
+    assert!(
+        code == 429 && text.contains("storage is (re)initializing") && text.contains("\"retryAfterSeconds\":1"),
+        "{text}"
+    );
+    assert_eq!(send(&cluster.client(1, "test"), "GET", path, false).await.0, 200, "each server for itself");
+    cluster.lock().initializing.clear();
+    assert_eq!(send(&cluster.client(0, "test"), "GET", path, false).await.0, 200);
+}
+
+/// kube's own watcher goes on after a cut and after a forgotten revision.
+#[tokio::test(start_paused = true)]
+async fn the_real_watcher_recovers() {
+    use std::pin::pin;
+    let cluster = cluster();
+    let nodes: Api<Node> = Api::all(cluster.client(0, "watcher"));
+    let mut stream = pin!(kube::runtime::watcher(nodes, kube::runtime::watcher::Config::default().timeout(30)));
+    let seen = std::cell::RefCell::new(Vec::new());
+    let watch = async {
+        while let Some(event) = next(&mut stream).await {
+            match event {
+                Ok(kube::runtime::watcher::Event::Apply(node) | kube::runtime::watcher::Event::InitApply(node)) => {
+                    let note = node.metadata.annotations.and_then(|notes| notes.get("maint.dev/x").cloned());
+                    seen.borrow_mut().extend(note);
+                }
+                Ok(_) => {}
+                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+            }
+        }
+    };
+    let script = async {
+        let pause = || tokio::time::sleep(Duration::from_secs(100));
+        pause().await;
+        annotate(&cluster, "other", "watched").await.expect("written");
+        pause().await;
+        cluster.cut(0, Cut::Refuse);
+        pause().await;
+        cluster.lock().store.edit(&ObjectKey::node("n1"), |node| object::annotate(node, "maint.dev/x", "cut"));
+        cluster.lock().store.compact();
+        cluster.cut(0, Cut::No);
+        pause().await;
+        annotate(&cluster, "other", "last").await.expect("written");
+        pause().await;
+    };
+    tokio::select! {
+        biased;
+        () = watch => panic!("the watcher ended"),
+        () = script => {}
+    }
+    assert_eq!(*seen.borrow(), ["watched", "cut", "last"]);
+}
+
+async fn next<S: kube::runtime::WatchStreamExt + Unpin>(stream: &mut S) -> Option<S::Item> {
+    std::future::poll_fn(|context| std::pin::Pin::new(&mut *stream).poll_next(context)).await
+}

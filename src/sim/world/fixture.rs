@@ -50,6 +50,83 @@ pub fn register(store: &mut Store) {
     store.register(kind("MaintenanceReport", "maintenancereports"));
 }
 
+/// Serves Longhorn's kinds and makes its namespace.
+pub fn register_longhorn(store: &mut Store, now: Timestamp) {
+    for (name, resource) in [
+        ("Volume", "volumes"),
+        ("Replica", "replicas"),
+        ("Engine", "engines"),
+        ("Node", "nodes"),
+        ("Setting", "settings"),
+        ("InstanceManager", "instancemanagers"),
+    ] {
+        let mut kind = kind(name, resource);
+        "longhorn.io".clone_into(&mut kind.group);
+        "v1beta2".clone_into(&mut kind.version);
+        kind.namespaced = true;
+        store.register(kind);
+    }
+    store.seed(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LONGHORN_NAMESPACE}}), now);
+}
+
+/// Longhorn's namespace.
+pub const LONGHORN_NAMESPACE: &str = "longhorn-system";
+
+/// A healthy attached volume with a healthy replica on each of `nodes`, and its engine; static, but a test may
+/// edit every part of it.
+#[must_use]
+pub fn volume(name: &str, nodes: &[&str], now: Timestamp) -> Vec<Value> {
+    let since = crate::store::object::seconds(now);
+    let object = |kind: &str, name: &str, spec: Value, status: Value| {
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": kind,
+            "metadata": {"name": name, "namespace": LONGHORN_NAMESPACE}, "spec": spec, "status": status})
+    };
+    let replica = |node: &&str| format!("{name}-r-{node}");
+    let address = |node: &&str| format!("tcp://{node}:10000");
+    let modes: serde_json::Map<String, Value> = nodes.iter().map(|node| (replica(node), json!("RW"))).collect();
+    let addresses: serde_json::Map<String, Value> =
+        nodes.iter().map(|node| (replica(node), json!(address(node)))).collect();
+    let first = nodes.first().copied().unwrap_or_default();
+    let mut found = vec![
+        object(
+            "Volume",
+            name,
+            json!({"numberOfReplicas": nodes.len(), "size": "1073741824", "nodeID": first, "accessMode": "rwo",
+                "dataEngine": "v1", "migrationNodeID": "", "Standby": false}),
+            json!({"state": "attached", "robustness": "healthy", "currentNodeID": first, "lastDegradedAt": "",
+                "restoreRequired": false, "expansionRequired": false,
+                "kubernetesStatus": {"namespace": "default", "pvcName": name, "pvName": format!("pv-{name}")},
+                "conditions": [{"type": "Scheduled", "status": "True", "reason": "", "message": "",
+                    "lastTransitionTime": since}]}),
+        ),
+        object(
+            "Engine",
+            &format!("{name}-e-0"),
+            json!({"volumeName": name, "nodeID": first}),
+            json!({"currentState": "running", "currentSize": "1073741824", "replicaModeMap": modes,
+                "currentReplicaAddressMap": addresses, "rebuildStatus": {}, "restoreStatus": {}}),
+        ),
+    ];
+    found.extend(nodes.iter().map(|node| {
+        let spec = json!({"volumeName": name, "nodeID": node, "healthyAt": since, "failedAt": ""});
+        object("Replica", &replica(node), spec, json!({"currentState": "running"}))
+    }));
+    found
+}
+
+/// A working autoscaler of CoreDNS with two replicas at least.
+#[must_use]
+pub fn autoscaler(now: Timestamp) -> Value {
+    let since = crate::store::object::seconds(now);
+    let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": since});
+    json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "coredns", "namespace": "kube-system"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "coredns"},
+            "minReplicas": 2, "maxReplicas": 5},
+        "status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": [
+            condition("AbleToScale", "ReadyForNewScale"), condition("ScalingActive", "ValidMetricFound")]}})
+}
+
 /// Three servers, CoreDNS twice with its Service and budget, a web application, and one DaemonSet.
 pub fn three_servers(inner: &mut Inner, seed: u64, now: Timestamp) {
     let mut random = Random::new(seed);

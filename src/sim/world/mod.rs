@@ -62,6 +62,10 @@ pub struct Settings {
     pub action: Duration,
     /// How long a reboot takes.
     pub reboot: Duration,
+    /// From an orderly shutdown to the end of the API server's entry in `default/kubernetes` (measured: 0.14 s).
+    pub server_leave: Duration,
+    /// The same after a crash (measured: 14.5 s).
+    pub server_crash: Duration,
     /// From the node's return to its API server's.
     pub server_lag: Duration,
     /// Heartbeat of EtcdIsVoter (k3s: at most every 5 min, on a 15 s tick).
@@ -83,6 +87,8 @@ impl Default for Settings {
             stop: Duration::from_secs(1),
             action: Duration::from_secs(1),
             reboot: Duration::from_secs(60),
+            server_leave: Duration::from_millis(140),
+            server_crash: Duration::from_millis(14_500),
             server_lag: Duration::from_millis(2500),
             etcd_period: Duration::from_secs(300),
         }
@@ -102,6 +108,8 @@ pub enum Due {
     Boot(String),
     /// The API server of a node comes back.
     ServerUp(String),
+    /// The EndpointSlice `default/kubernetes` follows the API servers.
+    ServerSlice,
     /// The taints of a node follow its cordon and its condition.
     Taints(String),
     /// The scheduler looks at all pods without a node.
@@ -146,6 +154,8 @@ pub struct State {
     pub settings: Settings,
     /// Nodes that are down.
     pub down: BTreeSet<String>,
+    /// Nodes whose API server is down.
+    pub servers_down: BTreeSet<String>,
     /// Action pods (by node) whose reboot is under way.
     pub acting: BTreeMap<String, ObjectKey>,
     /// Chance, for names and boot IDs.
@@ -166,10 +176,16 @@ impl World {
     /// A world over the objects that are in the store; everything in it is looked at first.
     #[must_use]
     pub fn new(seed: u64, settings: Settings, store: &Store, now: Timestamp) -> Self {
-        let state = State { settings, down: BTreeSet::new(), acting: BTreeMap::new(), random: Random::new(seed) };
+        let state = State {
+            settings,
+            down: BTreeSet::new(),
+            servers_down: BTreeSet::new(),
+            acting: BTreeMap::new(),
+            random: Random::new(seed),
+        };
         let mut world =
             Self { state, queue: BTreeMap::new(), waiting: BTreeSet::new(), sequence: 0, cursor: store.revision() };
-        for due in [Due::Monitor, Due::Etcd] {
+        for due in [Due::Monitor, Due::Etcd, Due::ServerSlice] {
             world.later(now, Duration::ZERO, due);
         }
         for (key, object) in store.snapshot() {
@@ -250,14 +266,16 @@ impl World {
             return;
         }
         let due = Due::Boot(node.to_owned());
-        let mut writes = nodes::power_off(&mut self.state, node);
+        let leave = self.state.settings.server_leave;
+        let mut writes = nodes::power_off(&mut self.state, node, leave);
         writes.push(Write::Later(down, due.clone()));
         self.apply(inner, &due, writes, now);
     }
 
     /// Cuts a node's power for good, until [`Self::power_on`].
     pub fn power_off(&mut self, inner: &mut Inner, node: &str, now: Timestamp) {
-        let writes = nodes::power_off(&mut self.state, node);
+        let crash = self.state.settings.server_crash;
+        let writes = nodes::power_off(&mut self.state, node, crash);
         self.apply(inner, &Due::Boot(node.to_owned()), writes, now);
     }
 
@@ -323,7 +341,8 @@ fn fire(state: &mut State, store: &Store, due: &Due, now: Timestamp) -> Vec<Writ
         Due::Monitor => nodes::monitor(state, store, now),
         Due::Etcd => nodes::etcd(state, store, now),
         Due::Boot(node) => nodes::boot(state, store, node, now),
-        Due::ServerUp(node) => vec![Write::Servers(node.clone(), true)],
+        Due::ServerUp(node) => nodes::server_up(state, node),
+        Due::ServerSlice => nodes::server_slice(state, store),
         Due::Taints(node) => nodes::taints(store, node, now),
         Due::Schedule => pods::schedule(store, now),
         Due::Start(key, uid) => pods::start(state, store, key, uid, now),

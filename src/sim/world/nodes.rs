@@ -11,6 +11,7 @@ use crate::store::{ObjectKey, Store, object};
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const ETCD_LABEL: &str = "node-role.kubernetes.io/etcd";
+const SERVER_LABEL: &str = "node-role.kubernetes.io/control-plane";
 /// Tick of the etcd leader (k3s).
 const ETCD_TICK: Duration = Duration::from_secs(15);
 
@@ -55,10 +56,49 @@ pub fn kubelet(state: &State, store: &Store, node: &str, now: Timestamp) -> Vec<
     writes
 }
 
-/// A node goes down: kubelet and API server with it.
-pub fn power_off(state: &mut State, node: &str) -> Vec<Write> {
+/// A node goes down: kubelet and API server with it; the slice of API servers shows it after `seen`.
+pub fn power_off(state: &mut State, node: &str, seen: Duration) -> Vec<Write> {
     state.down.insert(node.to_owned());
-    vec![Write::Kubelet(node.to_owned(), false), Write::Servers(node.to_owned(), false)]
+    state.servers_down.insert(node.to_owned());
+    vec![
+        Write::Kubelet(node.to_owned(), false),
+        Write::Servers(node.to_owned(), false),
+        Write::Later(seen, Due::ServerSlice),
+    ]
+}
+
+/// The API server of a node is back, unless the node went down again.
+pub fn server_up(state: &mut State, node: &str) -> Vec<Write> {
+    if state.down.contains(node) {
+        return Vec::new();
+    }
+    state.servers_down.remove(node);
+    vec![Write::Servers(node.to_owned(), true), Write::Later(Duration::ZERO, Due::ServerSlice)]
+}
+
+/// `default/kubernetes`: the addresses of the API servers that are up.
+pub fn server_slice(state: &State, store: &Store) -> Vec<Write> {
+    let endpoints: Vec<Value> = store
+        .all("", "nodes")
+        .filter(|node| node.pointer("/metadata/labels").and_then(|labels| labels.get(SERVER_LABEL)).is_some())
+        .filter(|node| !state.servers_down.contains(object::name(node)))
+        .map(|node| json!({"addresses": [object::text(node, "/status/addresses/0/address")], "conditions": {"ready": true}}))
+        .collect();
+    let key = ObjectKey::new("discovery.k8s.io", "endpointslices", "default", "kubernetes");
+    match store.object(&key) {
+        Some(slice) => {
+            let mut new = Value::clone(slice);
+            if let Some(map) = new.as_object_mut() {
+                map.insert("endpoints".to_owned(), Value::Array(endpoints));
+            }
+            vec![Write::Put(key, new)]
+        }
+        None => vec![Write::Create(json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": "kubernetes", "namespace": "default",
+                "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4", "endpoints": endpoints,
+            "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]}))],
+    }
 }
 
 /// A node is back: new boot ID and Ready in one status, its pods start again, its terminating ones end.

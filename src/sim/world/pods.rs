@@ -135,7 +135,8 @@ pub fn act(state: &mut State, store: &Store, key: &ObjectKey, uid: &str) -> Vec<
         return vec![Write::Put(key.clone(), new)];
     }
     state.acting.insert(node.to_owned(), key.clone());
-    let mut writes = nodes::power_off(state, node);
+    let leave = state.settings.server_leave;
+    let mut writes = nodes::power_off(state, node, leave);
     writes.push(Write::Later(state.settings.reboot, Due::Boot(node.to_owned())));
     writes
 }

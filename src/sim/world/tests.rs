@@ -127,6 +127,72 @@ async fn a_longer_reboot_goes_unknown_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_crashed_server_stays_listed_for_a_while() {
+    let listed = |night: &Night| {
+        let inner = night.cluster.lock();
+        let key = ObjectKey::new("discovery.k8s.io", "endpointslices", "default", "kubernetes");
+        let slice = inner.store.object(&key).expect("the slice");
+        slice.pointer("/endpoints").and_then(Value::as_array).map_or(0, Vec::len)
+    };
+    for (row, crash, after) in [("shut down", false, 2), ("crashed", true, 3)] {
+        let night = Night::new(6);
+        night.pass(5).await;
+        assert_eq!(listed(&night), 3, "{row}");
+        if crash {
+            night.with(|world, inner, now| world.power_off(inner, "n3", now));
+        } else {
+            night.with(|world, inner, now| world.reboot(inner, "n3", Duration::from_secs(600), now));
+        }
+        night.pass(10).await;
+        assert_eq!(listed(&night), after, "{row}, after 10 s");
+        night.pass(5).await;
+        assert_eq!(listed(&night), 2, "{row}, after 15 s");
+        night.with(|world, _, now| world.power_on("n3", now));
+        night.pass(4).await;
+        let back = if crash { 3 } else { 2 };
+        assert_eq!(listed(&night), back, "{row}, back");
+    }
+}
+
+/// Every object of the world is one that maint can read.
+#[tokio::test(start_paused = true)]
+async fn maint_reads_what_the_world_writes() {
+    use maint_core::facts::{self, Fields, Source, longhorn};
+    fn decode<T: Source>(inner: &Inner) {
+        let mut count = 0;
+        for value in inner.store.all(T::SPEC.group, T::SPEC.resource) {
+            let decoded = Fields::root(T::SPEC.kind, value).and_then(|fields| T::decode(&fields));
+            assert!(decoded.is_ok(), "{}: {:?}", T::SPEC.resource, decoded.err());
+            count += 1;
+        }
+        assert!(count > 0, "no {}", T::SPEC.resource);
+    }
+    let night = Night::new(9);
+    night.with(|_, inner, now| {
+        fixture::register_longhorn(&mut inner.store, now);
+        for object in fixture::volume("data", &["n1", "n2"], now) {
+            inner.store.seed(object, now).expect("a known kind");
+        }
+        inner.store.seed(fixture::autoscaler(now), now).expect("a known kind");
+    });
+    night.pass(30).await;
+    night.with(|_, inner, _| {
+        decode::<facts::Node>(inner);
+        decode::<facts::Pod>(inner);
+        decode::<facts::Deployment>(inner);
+        decode::<facts::DaemonSet>(inner);
+        decode::<facts::PodDisruptionBudget>(inner);
+        decode::<facts::EndpointSlice>(inner);
+        decode::<facts::Service>(inner);
+        decode::<facts::Lease>(inner);
+        decode::<facts::HorizontalPodAutoscaler>(inner);
+        decode::<longhorn::Volume>(inner);
+        decode::<longhorn::Replica>(inner);
+        decode::<longhorn::Engine>(inner);
+    });
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_eviction_moves_the_pod_and_the_budget_follows() {
     let night = Night::new(4);
     night.pass(30).await;
