@@ -8,6 +8,8 @@ mod leadership;
 mod nodes;
 mod pods;
 #[cfg(test)]
+mod run;
+#[cfg(test)]
 mod testing;
 mod views;
 
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::store::ObjectKey;
-use crate::trace::Step;
+use crate::trace::{Step, Trace};
 
 /// All objects at one moment.
 pub type Objects = BTreeMap<ObjectKey, Arc<Value>>;
@@ -57,6 +59,12 @@ pub struct History {
 }
 
 impl History {
+    /// The history that a trace tells; `initial` is the store's snapshot from before its first step.
+    #[must_use]
+    pub fn of(initial: Objects, trace: &Trace) -> Self {
+        Self { initial, steps: trace.steps().to_vec() }
+    }
+
     /// Calls `look` before each step with the objects as they are then.
     fn replay(&self, mut look: impl FnMut(&Objects, &Step)) {
         let mut objects = self.initial.clone();

@@ -82,7 +82,7 @@ pub fn volume(name: &str, nodes: &[&str], now: Timestamp) -> Vec<Value> {
             "metadata": {"name": name, "namespace": LONGHORN_NAMESPACE}, "spec": spec, "status": status})
     };
     let replica = |node: &&str| format!("{name}-r-{node}");
-    let address = |node: &&str| format!("tcp://{node}:10000");
+    let address = |node: &&str| format!("{node}:10000");
     let modes: serde_json::Map<String, Value> = nodes.iter().map(|node| (replica(node), json!("RW"))).collect();
     let addresses: serde_json::Map<String, Value> =
         nodes.iter().map(|node| (replica(node), json!(address(node)))).collect();
@@ -104,11 +104,12 @@ pub fn volume(name: &str, nodes: &[&str], now: Timestamp) -> Vec<Value> {
             &format!("{name}-e-0"),
             json!({"volumeName": name, "nodeID": first}),
             json!({"currentState": "running", "currentSize": "1073741824", "replicaModeMap": modes,
-                "currentReplicaAddressMap": addresses, "rebuildStatus": {}, "restoreStatus": {}}),
+                "currentReplicaAddressMap": addresses, "isExpanding": false, "rebuildStatus": {}, "restoreStatus": {}}),
         ),
     ];
     found.extend(nodes.iter().map(|node| {
-        let spec = json!({"volumeName": name, "nodeID": node, "healthyAt": since, "failedAt": ""});
+        let spec =
+            json!({"volumeName": name, "nodeID": node, "healthyAt": since, "failedAt": "", "evictionRequested": false});
         object("Replica", &replica(node), spec, json!({"currentState": "running"}))
     }));
     found
