@@ -116,6 +116,16 @@ impl Refusal {
         }
     }
 
+    /// 429 without a budget's cause, to be tried again after a second.
+    #[must_use]
+    pub fn throttled(message: &str) -> Self {
+        let mut refusal = Self::new(429, "TooManyRequests", message);
+        if let Self::Status { details, .. } = &mut refusal {
+            details.insert("retryAfterSeconds".to_owned(), json!(1));
+        }
+        refusal
+    }
+
     /// HTTP code.
     #[must_use]
     pub const fn code(&self) -> u16 {

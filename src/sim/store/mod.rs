@@ -17,6 +17,7 @@ mod read;
 pub mod request;
 pub mod select;
 pub mod serve;
+pub mod service;
 #[cfg(test)]
 mod tests;
 pub mod watch;

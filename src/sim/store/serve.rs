@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::http::ApiService;
+use super::service::ApiService;
 
 /// Serves one API server on a listener until the future is dropped; each connection's client is the user agent's
 /// first word.
