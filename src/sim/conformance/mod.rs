@@ -1,7 +1,7 @@
 //! Behaviours of the Kubernetes API that maint relies on, as one list that runs on the API server in memory and on
 //! a real kube-apiserver. Each speaks raw requests over a `kube::Client`, so that codes, headers and bodies count.
 //!
-//! A behaviour is only in the list if it was measured on 1.34.4 or stands in the source of that release.
+//! All of them were run on kube-apiserver 1.34.4, with and without its controller-manager.
 
 mod custom;
 mod evictions;
@@ -23,13 +23,17 @@ pub use probe::{Failure, Probe, Reply};
 pub struct Capabilities {
     /// A namespace of its own; it is there and empty but for what controllers put there.
     pub namespace: String,
-    /// A node that may be cordoned and get foreign status conditions.
+    /// A node that may be cordoned and get foreign status conditions. It needs a label, as every real node has: one
+    /// without any `managedFields` is not tracked.
     pub node: Option<String>,
     /// Whether pods may be created in the namespace and made Ready by a patch of their status. They are bound to a
     /// node that does not exist, so that no kubelet minds them.
     pub pods: bool,
     /// Whether CustomResourceDefinitions may be created.
     pub definitions: bool,
+    /// A revision that the server has forgotten. A real one forgets when it starts: revision 1 is forgotten by an API
+    /// server that was restarted after the first writes, and is not by a fresh one.
+    pub forgotten: Option<u64>,
 }
 
 /// What a behaviour needs.
@@ -39,6 +43,7 @@ enum Needs {
     Node,
     Pods,
     Definitions,
+    Forgotten,
 }
 
 type Run = for<'a> fn(&'a Probe) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
@@ -69,6 +74,7 @@ fn all() -> impl Iterator<Item = &'static Behaviour> {
         patches::BEHAVIOURS,
         lists::BEHAVIOURS,
         watches::BEHAVIOURS,
+        watches::OF_FORGOTTEN,
         custom::BEHAVIOURS,
         nodes::BEHAVIOURS,
         pods::BEHAVIOURS,
@@ -88,6 +94,7 @@ pub async fn run_all(client: kube::Client, capabilities: &Capabilities) -> Vec<(
             Needs::Node => capabilities.node.is_some(),
             Needs::Pods => capabilities.pods,
             Needs::Definitions => capabilities.definitions,
+            Needs::Forgotten => capabilities.forgotten.is_some(),
         };
         if allowed {
             let probe = Probe::new(client.clone(), capabilities, behaviour.name);
@@ -112,7 +119,7 @@ mod tests {
             let mut inner = cluster.lock();
             for object in [
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "conformance"}}),
-                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {},
+                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}}, "spec": {},
                     "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
             ] {
                 inner.store.seed(object, clock.now());
@@ -123,6 +130,7 @@ mod tests {
             node: Some("n1".to_owned()),
             pods: true,
             definitions: true,
+            forgotten: Some(1),
         };
         let found = run_all(cluster.client(0, "conformance"), &capabilities).await;
         let failed: Vec<_> = found.iter().filter(|(_, result)| result.is_err()).collect();

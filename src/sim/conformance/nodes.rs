@@ -15,6 +15,7 @@ behaviours!(
         node_cordon_and_annotation_are_one_write,
         nodes_are_selected_by_unschedulable,
         node_status_merges_conditions_by_type,
+        node_status_patch_takes_annotations_along_but_no_spec,
     ]
 );
 
@@ -110,5 +111,16 @@ async fn node_status_merges_conditions_by_type(probe: &Probe) -> Result<(), Fail
     }
     let gone = json!({"status": {"conditions": [{"type": "MaintConformance", "$patch": "delete"}]}});
     probe.patch(&status, "strategic-merge-patch", &gone).await?.code(200)?;
+    Ok(())
+}
+
+async fn node_status_patch_takes_annotations_along_but_no_spec(probe: &Probe) -> Result<(), Failure> {
+    set(probe, "reset", false).await?;
+    let status = format!("{}/status", path(probe));
+    let patch = json!({"metadata": {"annotations": {"maint.dev/via": "status"}}, "spec": {"unschedulable": true}});
+    let node = probe.patch(&status, "merge-patch", &patch).await?.code(200)?;
+    node.field("/metadata/annotations/maint.dev~1via", json!("status"))?.field("/spec/unschedulable", Value::Null)?;
+    let patch = json!({"metadata": {"annotations": {"maint.dev/via": null}}});
+    probe.patch(&path(probe), "merge-patch", &patch).await?.code(200)?;
     Ok(())
 }

@@ -17,7 +17,10 @@ behaviours!(
         get_of_a_missing_object_is_404_with_details,
         answers_carry_an_audit_id,
         unknown_group_is_404_as_plain_text,
-        unknown_resource_is_404_as_plain_text,
+        unknown_resource_of_a_built_in_group_is_404_as_json,
+        create_with_a_revision_is_500,
+        create_without_a_name_is_422,
+        lease_put_creates,
         put_with_the_current_revision_is_200,
         put_with_a_stale_revision_is_409,
         put_without_revision_is_200,
@@ -107,8 +110,33 @@ async fn unknown_group_is_404_as_plain_text(probe: &Probe) -> Result<(), Failure
     plain_text_404(probe, "/apis/nothing.maint.dev").await
 }
 
-async fn unknown_resource_is_404_as_plain_text(probe: &Probe) -> Result<(), Failure> {
+async fn unknown_resource_of_a_built_in_group_is_404_as_json(probe: &Probe) -> Result<(), Failure> {
+    for path in ["/api/v1/things", "/apis/apps/v1/things"] {
+        let reply = probe.get(path).await?.status(404, "NotFound")?;
+        reply
+            .field("/message", json!("the server could not find the requested resource"))?
+            .field("/details", json!({}))?;
+    }
     plain_text_404(probe, "/apis/nothing.maint.dev/v1/namespaces/default/things/a").await
+}
+
+async fn create_with_a_revision_is_500(probe: &Probe) -> Result<(), Failure> {
+    let mut body = probe.body();
+    body["metadata"]["resourceVersion"] = json!("5");
+    let reply = probe.post(&probe.config_maps(), &body).await?.code(500)?.field("/reason", Value::Null)?;
+    reply.field("/message", json!("resourceVersion should not be set on objects to be created"))?;
+    Ok(())
+}
+
+async fn create_without_a_name_is_422(probe: &Probe) -> Result<(), Failure> {
+    probe.post(&probe.config_maps(), &json!({"metadata": {}})).await?.status(422, "Invalid")?;
+    Ok(())
+}
+
+async fn lease_put_creates(probe: &Probe) -> Result<(), Failure> {
+    let (_, one, body) = lease(probe);
+    probe.put(&one, &body).await?.code(201)?;
+    Ok(())
 }
 
 async fn put_with_the_current_revision_is_200(probe: &Probe) -> Result<(), Failure> {
@@ -252,7 +280,10 @@ async fn lease_put_is_a_compare_and_swap(probe: &Probe) -> Result<(), Failure> {
 async fn lease_put_without_revision_is_422(probe: &Probe) -> Result<(), Failure> {
     let (all, one, body) = lease(probe);
     probe.post(&all, &body).await?.code(201)?;
-    probe.put(&one, &body).await?.status(422, "Invalid")?;
+    let reply = probe.put(&one, &body).await?.status(422, "Invalid")?;
+    let why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    let wanted = format!("leases.coordination.k8s.io \"{}\" is invalid: {why}", probe.name);
+    reply.field("/message", json!(wanted))?;
     Ok(())
 }
 

@@ -13,10 +13,17 @@ behaviours!(
         watch_sees_an_object_leave_its_selection_as_deleted,
         watch_ends_after_its_timeout,
         watch_sees_later_changes,
-        watch_from_a_forgotten_revision_is_410,
+        watch_from_a_later_revision_waits,
         watch_event_of_a_deletion_has_a_newer_revision,
     ]
 );
+
+/// What needs a forgotten revision.
+pub(super) const OF_FORGOTTEN: &[super::Behaviour] = &[super::Behaviour {
+    name: "watch_from_a_forgotten_revision_is_410",
+    needs: Needs::Forgotten,
+    run: |probe| Box::pin(watch_from_a_forgotten_revision_is_410(probe)),
+}];
 
 fn watch(probe: &Probe, revision: &str) -> String {
     let from = if revision.is_empty() { String::new() } else { format!("&resourceVersion={revision}") };
@@ -70,7 +77,8 @@ async fn watch_sees_later_changes(probe: &Probe) -> Result<(), Failure> {
 }
 
 async fn watch_from_a_forgotten_revision_is_410(probe: &Probe) -> Result<(), Failure> {
-    let reply = probe.get(&watch(probe, "1")).await?;
+    let forgotten = probe.capabilities.forgotten.unwrap_or(1).to_string();
+    let reply = probe.get(&watch(probe, &forgotten)).await?;
     if reply.code == 410 {
         return Ok(());
     }
@@ -88,4 +96,8 @@ async fn watch_event_of_a_deletion_has_a_newer_revision(probe: &Probe) -> Result
     equal("events", &types(&events), &vec!["DELETED".to_owned()])?;
     let revision = events[0].pointer("/object/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
     equal("newer", &(revision.parse::<u64>().ok() > made.parse::<u64>().ok()), &true)
+}
+
+async fn watch_from_a_later_revision_waits(probe: &Probe) -> Result<(), Failure> {
+    equal("events", &types(&probe.watch(&watch(probe, "99999999999")).await?), &Vec::new())
 }

@@ -33,12 +33,13 @@ pub fn answer(store: &mut Store, request: &Request, view: &View) -> Answer {
         return discovery(store.kinds(), &request.path);
     };
     let Some(kind) = store.kinds().find(group, version, resource).cloned() else {
-        return Refusal::UnknownPath.into();
+        let built_in = store.kinds().is_built_in(group, version);
+        return if built_in { Refusal::no_such_resource() } else { Refusal::UnknownPath }.into();
     };
     let call = Call { kind, namespace, name, request, view };
     let result = match (request.verb(), subresource.as_str()) {
         ("list", "") => call.list(store),
-        ("watch", "") => call.watch(store),
+        ("watch", "") => call.watch(),
         ("get", "") => call.get(store),
         ("get", "status") if call.kind.status => call.get(store),
         ("create", "") if name.is_empty() => call.create(store),
@@ -52,7 +53,7 @@ pub fn answer(store: &mut Store, request: &Request, view: &View) -> Answer {
             let message = "the server does not allow this method on the requested resource";
             Err(Refusal::new(405, "MethodNotAllowed", message))
         }
-        _ => Err(Refusal::new(404, "NotFound", "the server could not find the requested resource")),
+        _ => Err(Refusal::no_such_resource()),
     };
     result.unwrap_or_else(Answer::from)
 }
@@ -112,7 +113,7 @@ impl Call<'_> {
         store.get(&self.kind, self.namespace, self.name, at).map(|found| Answer::json(200, &found))
     }
 
-    fn watch(&self, store: &Store) -> Result<Answer, Refusal> {
+    fn watch(&self) -> Result<Answer, Refusal> {
         let (labels, fields) = self.selectors()?;
         let from = match self.request.parameter("resourceVersion") {
             "" | "0" => None,
@@ -129,9 +130,6 @@ impl Call<'_> {
             // The real server draws 30 to 60 minutes.
             timeout: Duration::from_secs(timeout.unwrap_or(1800)),
         };
-        if from.is_some_and(|from| from > store.revision()) {
-            return Err(Refusal::new(504, "Timeout", "Too large resource version"));
-        }
         let mut answer = Answer::bytes(200, Vec::new());
         answer.payload = Payload::Watch(Box::new(watch));
         Ok(answer)

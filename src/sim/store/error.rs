@@ -88,6 +88,25 @@ impl Refusal {
         Self::new(422, "Invalid", "the server rejected our request due to an error in our request")
     }
 
+    /// 404 of a path that a built-in group does not have; an unknown group answers in plain text instead.
+    #[must_use]
+    pub fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 422 of an update without resourceVersion, where the kind demands one; it names the resource, not the kind.
+    #[must_use]
+    pub fn revision_required(kind: &Kind, name: &str) -> Self {
+        let why = "Invalid value: 0: must be specified for an update";
+        let message = format!("{} \"{name}\" is invalid: metadata.resourceVersion: {why}", kind.qualified());
+        let mut refusal = Self::of(kind, name, 422, "Invalid", message);
+        if let Self::Status { details, .. } = &mut refusal {
+            let cause = json!({"reason": "FieldValueInvalid", "message": why, "field": "metadata.resourceVersion"});
+            details.insert("causes".to_owned(), json!([cause]));
+        }
+        refusal
+    }
+
     /// 400.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -154,7 +173,7 @@ impl Refusal {
             if !reason.is_empty() {
                 map.insert("reason".to_owned(), json!(reason));
             }
-            if !details.is_empty() || *code == 422 {
+            if !details.is_empty() || matches!(*code, 404 | 415 | 422) {
                 map.insert("details".to_owned(), Value::Object(details.clone()));
             }
         }

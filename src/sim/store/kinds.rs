@@ -142,6 +142,12 @@ impl Kinds {
         self.0.get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
     }
 
+    /// Whether a group and version is built in: an unknown resource below it is answered as JSON (measured).
+    #[must_use]
+    pub fn is_built_in(&self, group: &str, version: &str) -> bool {
+        self.0.values().any(|kind| !kind.custom && kind.group == group && kind.version == version)
+    }
+
     /// Any version of a resource, for messages and for writes that bypass the API.
     #[must_use]
     pub fn any_version(&self, resource: &Resource) -> Option<&Kind> {

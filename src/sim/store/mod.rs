@@ -249,6 +249,9 @@ impl Store {
         if kind.group == "apiextensions.k8s.io" {
             self.serve_definition(&object);
         }
+        if kind.group.is_empty() && kind.resource == "nodes" {
+            managed::begin(&mut object, "kubelet", now);
+        }
         let key = ObjectKey { resource: kind.stored_as(), namespace, name };
         self.put(key.clone(), Some(object));
         Some(key)

@@ -126,7 +126,8 @@ fn parse_token(token: &str) -> Result<(u64, (String, String)), Refusal> {
 }
 
 fn too_large(asked: u64, current: u64) -> Refusal {
-    let mut refusal = Refusal::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"));
+    let mut refusal =
+        Refusal::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {current}"));
     if let Refusal::Status { details, .. } = &mut refusal {
         details.insert(
             "causes".to_owned(),

@@ -120,6 +120,8 @@ impl Store {
             }
             ("", "nodes") => {
                 object::map(object, "spec");
+                object::set_meta(object, "managedFields", Value::Null);
+                managed::begin(object, &context.manager, context.now);
                 managed::track(None, object, &context.manager, context.now);
             }
             ("apiextensions.k8s.io", _) => {
@@ -163,12 +165,7 @@ impl Store {
             return Err(Refusal::conflict(kind, name, &why));
         }
         if object::revision(&object).is_empty() && (kind.custom || kind.resource == "leases") {
-            return Err(Refusal::invalid(
-                kind,
-                name,
-                "metadata.resourceVersion",
-                "Invalid value: 0x0: must be specified for an update",
-            ));
+            return Err(Refusal::revision_required(kind, name));
         }
         self.store_new(kind, key, &old, object, part, context)
     }
@@ -200,7 +197,8 @@ impl Store {
         }
         let given = object::uid(&new);
         if !given.is_empty() && given != object::uid(&old) {
-            return Err(Refusal::invalid(kind, name, "metadata.uid", "Invalid value: field is immutable"));
+            let why = format!("Invalid value: \"{given}\": field is immutable");
+            return Err(Refusal::invalid(kind, name, "metadata.uid", &why));
         }
         self.store_new(kind, key, &old, new, part, context)
     }
