@@ -47,14 +47,6 @@ impl Live {
     }
 }
 
-/// The runtime of a verb that reads a cluster once.
-///
-/// # Errors
-/// If the operating system gives no threads.
-pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
-}
-
 /// The error that a person sees: what is wrong, then what helps.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}\n  what helps: {}", cause.remedy())]

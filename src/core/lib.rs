@@ -7,6 +7,7 @@
 
 pub mod api;
 pub mod config;
+pub mod election;
 pub mod facts;
 pub mod gates;
 pub mod kured;

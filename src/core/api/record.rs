@@ -380,6 +380,29 @@ pub struct OutboxEntry {
     /// The last error, without secrets.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_error: String,
+    /// Receivers that have not taken it yet although it was tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingDelivery>,
+}
+
+/// A receiver that did not take a message yet.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingDelivery {
+    /// Its name in the configuration.
+    pub receiver: String,
+    /// Tries so far.
+    pub attempts: i64,
+    /// The first one, RFC 3339 UTC.
+    pub first_attempt_at: String,
+    /// The last one.
+    pub last_attempt_at: String,
+    /// Not before then; empty when given up.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub next_attempt_at: String,
+    /// It is not tried any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
 }
 
 /// What a report is about.

@@ -3,6 +3,10 @@
 //! `config/maint.toml` shows them all; a test keeps it equal to [`Settings::default`]. Unknown keys are errors.
 
 mod action;
+mod election;
+mod notify;
+mod parse;
+mod rules;
 mod run;
 mod scope;
 
@@ -13,6 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::api::{GateId, Policy};
 
 pub use action::{ActionSettings, PodAction};
+pub use election::Election;
+pub use notify::{Notify, NotifyError, SecretSource, SlackReceiver, WebhookReceiver};
+pub use parse::{ConfigError, ConfigErrors};
 pub use run::{RunSettings, WhenHealed};
 pub use scope::{Scope, ScopeSettings};
 
@@ -36,6 +43,10 @@ pub struct Settings {
     pub run: RunSettings,
     /// How nodes are made to go down.
     pub action: ActionSettings,
+    /// The pace of the leader's Lease.
+    pub election: Election,
+    /// Who is told.
+    pub notify: Notify,
     /// What a gate's answer is worth, where it differs from the default.
     pub gates: BTreeMap<GateId, Policy>,
     /// Scopes beside the built-in ones, or changes to those.
@@ -53,6 +64,8 @@ impl Default for Settings {
             control_plane: ControlPlane::default(),
             run: RunSettings::default(),
             action: ActionSettings::default(),
+            election: Election::default(),
+            notify: Notify::default(),
             gates: BTreeMap::new(),
             scopes: BTreeMap::new(),
         }

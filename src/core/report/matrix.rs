@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::api::names;
 use crate::facts::Observation;
+use crate::matrix::pattern::{Judged, groups};
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
 
 crate::api::names! {
@@ -45,6 +46,26 @@ pub struct Suspect {
     pub what: String,
     /// Whom to suspect, and what a person can do.
     pub advice: String,
+}
+
+impl Suspect {
+    /// What the broken cells of a sweep have in common.
+    #[must_use]
+    pub fn of(matrix: &Matrix) -> Vec<Self> {
+        let judged: Vec<Judged<'_>> = matrix
+            .cells
+            .iter()
+            // A server that is down and an answer that proves nothing say nothing of a path.
+            .filter(|cell| matches!(cell.verdict, CellVerdict::Green | CellVerdict::Unhealthy | CellVerdict::Broken))
+            .map(|cell| Judged {
+                server: &cell.server,
+                node: &cell.node,
+                diagonal: cell.diagonal,
+                broken: cell.verdict == CellVerdict::Broken,
+            })
+            .collect();
+        groups(&judged).iter().map(|group| Self { what: group.what(), advice: group.advice() }).collect()
+    }
 }
 
 /// How many cells have each verdict.

@@ -10,11 +10,10 @@ use maint_core::plan;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use super::outbox::Outbox;
+use super::outbox::{Courier, Outbox};
 use super::records::Records;
 use super::watch::watch;
 use super::{Driver, DriverEnd, Ports};
-use crate::deliver::Courier;
 use crate::execute::{Fenced, RECORDS};
 use crate::lead::LeaseGuard;
 use crate::ports::Observe;
@@ -66,7 +65,7 @@ where
 {
     /// Runs until the lease is lost.
     pub async fn run(self) -> Ended {
-        let lost = self.guard.lost();
+        let lost = self.guard.child_token();
         let start = Arc::new(Mutex::new(()));
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let (changed, mut changes) = mpsc::channel::<String>(256);
@@ -115,15 +114,10 @@ where
         ended
     }
 
-    fn start_drivers(
-        &self,
-        records: &[Maintenance],
-        running: &mut BTreeMap<String, Running>,
-        start: &Arc<Mutex<()>>,
-    ) {
+    fn start_drivers(&self, records: &[Maintenance], running: &mut BTreeMap<String, Running>, start: &Arc<Mutex<()>>) {
         for record in records {
             let Some(name) = record.metadata.name.clone() else { continue };
-            if running.contains_key(&name) || is_over(record) {
+            if running.contains_key(&name) || self.is_over(record) {
                 continue;
             }
             let wake = Arc::new(Notify::new());
@@ -135,13 +129,22 @@ where
                 settings: Arc::clone(&self.settings),
                 wake: Arc::clone(&wake),
                 start: Arc::clone(start),
-                outbox: Outbox::new(Arc::clone(&self.courier), self.env.clone()),
+                outbox: Outbox::new(Arc::clone(&self.courier), name.clone(), Arc::clone(&wake)),
                 stuck_on: self.stuck_on.clone(),
             };
             let handle = self.env.tasks.spawn(driver.run());
             let watching = self.watch_node(&record.spec.node_name, Arc::clone(&wake));
             running.insert(name, Running { wake, handle, watching });
         }
+    }
+
+    /// Nothing is left to do or to tell.
+    fn is_over(&self, record: &Maintenance) -> bool {
+        let held_back =
+            record.metadata.finalizers.as_ref().is_some_and(|all| all.iter().any(|one| one == plan::FINALIZER));
+        plan::phase_of(record).is_terminal()
+            && !held_back
+            && self.courier.is_settled(record.status.as_ref(), self.env.clock.now())
     }
 
     fn watch_records(&self, changed: mpsc::Sender<String>) -> Option<JoinHandle<Option<()>>> {
@@ -161,13 +164,6 @@ where
             watch(&client, &clock, &path, |_| wake.notify_one()).await;
         }))
     }
-}
-
-/// Nothing is left to do or to tell.
-fn is_over(record: &Maintenance) -> bool {
-    let told = record.status.as_ref().is_none_or(|status| Outbox::all_settled(&status.outbox));
-    let held_back = record.metadata.finalizers.as_ref().is_some_and(|all| all.iter().any(|one| one == plan::FINALIZER));
-    plan::phase_of(record).is_terminal() && !held_back && told
 }
 
 /// Takes finished drivers out; says so if one of them found that we no longer lead.

@@ -76,7 +76,7 @@ enum Turn {
 impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
     /// Runs until the run is over, the record is gone, or the lease is.
     pub async fn run(mut self) -> DriverEnd {
-        let lost = self.guard.lost();
+        let lost = self.guard.child_token();
         let mut refusals: Vec<String> = Vec::new();
         let mut last_write: Option<Instant> = None;
         let mut retry = RETRY.0;
@@ -103,7 +103,6 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
                 biased;
                 () = lost.cancelled() => return DriverEnd::LeaseLost,
                 () = self.wake.notified() => {}
-                () = self.outbox.changed() => {}
                 () = self.clock.sleep(wait) => {}
             }
         }
@@ -118,7 +117,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
                 return Turn::Retry;
             }
         };
-        let term = self.guard.term();
+        let term = self.guard.term().0;
         if record.status.as_ref().is_some_and(|status| status.term > term) {
             return Turn::End(DriverEnd::Overtaken);
         }
@@ -134,7 +133,9 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         for act in &step.acts {
             tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
             match self.ports.fenced.perform(&self.guard, &record, act).await {
-                Ok(performed) => refusals.extend(performed.refused.into_iter().map(|(pod, why)| format!("{pod}: {why}"))),
+                Ok(performed) => {
+                    refusals.extend(performed.refused.into_iter().map(|(pod, why)| format!("{pod}: {why}")))
+                }
                 Err(WriteError::NotLeading(_)) => return Turn::Retry,
                 Err(error) => {
                     refusals.push(format!("{}: {error}", act.as_str()));
@@ -145,8 +146,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         if step.done && self.outbox.is_settled(record.status.as_ref(), self.clock.now()) {
             return Turn::End(DriverEnd::Done);
         }
-        let wake_at = self.outbox.wake_at(record.status.as_ref()).map_or(step.wake_at, |at| at.min(step.wake_at));
-        Turn::WaitUntil(wake_at)
+        Turn::WaitUntil(step.wake_at)
     }
 
     async fn decide(&mut self, record: &Maintenance, refusals: &[String], term: i64) -> Step {
@@ -175,7 +175,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         last_write: &mut Option<Instant>,
     ) -> Result<Maintenance, Turn> {
         if record.status.as_ref() == Some(&status) {
-            self.outbox.send_due(&record, self.clock.now());
+            self.outbox.offer(&record);
             return Ok(record);
         }
         if let Some(last) = *last_write {
@@ -189,7 +189,8 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
                 if before != after {
                     tracing::info!(record = self.name, node = record.spec.node_name, %before, %after, why = status.message, "Entering");
                 }
-                self.outbox.send_due(&written, self.clock.now());
+                self.outbox.written();
+                self.outbox.offer(&written);
                 Ok(written)
             }
             // Somebody wrote first: read again and decide anew, never write blindly.

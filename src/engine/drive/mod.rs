@@ -12,4 +12,5 @@ mod watch;
 
 pub use controller::{Controller, Ended};
 pub use driver::{Driver, DriverEnd, Ports};
+pub use outbox::Courier;
 pub use records::{KubeRecords, Records};

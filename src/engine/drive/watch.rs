@@ -66,7 +66,8 @@ async fn once(
 
 fn tell(line: &[u8], changed: &mut impl FnMut(&str)) {
     let event: Option<Value> = serde_json::from_slice(line).ok();
-    if let Some(name) = event.as_ref().and_then(|event| event.pointer("/object/metadata/name")).and_then(Value::as_str) {
+    if let Some(name) = event.as_ref().and_then(|event| event.pointer("/object/metadata/name")).and_then(Value::as_str)
+    {
         changed(name);
     }
 }

@@ -38,10 +38,13 @@ pub async fn send(
     let request = http::Request::builder()
         .method(method)
         .uri(path)
-        .header(http::header::CONTENT_TYPE, match form {
-            Form::Json => "application/json",
-            Form::Merge => "application/merge-patch+json",
-        })
+        .header(
+            http::header::CONTENT_TYPE,
+            match form {
+                Form::Json => "application/json",
+                Form::Merge => "application/merge-patch+json",
+            },
+        )
         .header(http::header::ACCEPT, "application/json")
         .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes())))
         .map_err(|error| WriteError::Invalid(error.to_string()))?;

@@ -81,7 +81,11 @@ mod tests {
             (409, "the object has been modified", "conflict"),
             (404, "pods \"a\" not found", "not-found"),
             (429, "Cannot evict pod as it would violate the pod's disruption budget.", "refused"),
-            (500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.", "refused"),
+            (
+                500,
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+                "refused",
+            ),
             (500, "etcdserver: request timed out", "server"),
             (403, "nodes \"a\" is forbidden", "forbidden"),
             (400, "admission webhook \"x\" denied the request: no", "refused"),

@@ -115,12 +115,7 @@ impl Fenced for KubeFenced {
         serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
-    async fn perform(
-        &self,
-        guard: &LeaseGuard,
-        record: &Maintenance,
-        act: &Act,
-    ) -> Result<Performed, WriteError> {
+    async fn perform(&self, guard: &LeaseGuard, record: &Maintenance, act: &Act) -> Result<Performed, WriteError> {
         let done = |_: Value| Performed::default();
         match act {
             Act::AddFinalizer => self.finalizer(guard, record, true).await.map(done),

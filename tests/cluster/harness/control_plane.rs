@@ -18,7 +18,7 @@ use super::pki::Pki;
 use super::process::{Process, Spec, describe};
 use super::proxy::Proxy;
 use super::run::RunFolder;
-use super::wait;
+use super::{now_micros, wait};
 
 /// How an API server is made to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub struct ControlPlane {
     nodes: Vec<String>,
     proxies: Vec<Proxy>,
     processes: Mutex<Processes>,
+    frozen: [AtomicBool; NODES],
     stopping: AtomicBool,
 }
 
@@ -46,9 +47,17 @@ struct Processes {
     etcd: Option<Process>,
     servers: [Option<Process>; NODES],
     controllers: [Option<Process>; 2],
+    homes: [Home; 2],
 }
 
-/// The two that know one API server and exit when they lose it.
+/// Where a controller was last started.
+#[derive(Clone, Default)]
+struct Home {
+    server: usize,
+    since: String,
+}
+
+/// The two that know one API server each.
 const CONTROLLERS: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 impl ControlPlane {
@@ -76,6 +85,7 @@ impl ControlPlane {
             nodes,
             proxies,
             processes: Mutex::default(),
+            frozen: Default::default(),
             stopping: AtomicBool::new(false),
         };
         plane.lock().etcd = Some(plane.spawn("etcd", plane.binaries.etcd(), plane.etcd_arguments(), None)?);
@@ -127,29 +137,63 @@ impl ControlPlane {
 
     /// Freezes API server `i` (connections are taken, nothing is answered) or lets it go on.
     pub fn freeze_server(&self, i: usize, frozen: bool) {
+        self.frozen[i - 1].store(frozen, Ordering::Relaxed);
         if let Some(process) = &self.lock().servers[i - 1] {
             process.signal(if frozen { Signal::SIGSTOP } else { Signal::SIGCONT });
         }
     }
 
-    /// Starts controller-manager and scheduler again when they have exited, at a server that is up; reports a dead etcd.
+    /// Moves controller-manager and scheduler when they have ended or when their API server is gone. In k3s they die with
+    /// it; left alone, one that leads exits after 10 s, and one that waits for the lease would wait for ever.
     pub async fn supervise(self: Arc<Self>) {
         while !self.stopping.load(Ordering::Relaxed) {
             for (index, name) in CONTROLLERS.iter().enumerate() {
-                let ended = self.lock().controllers[index].as_mut().and_then(Process::exited);
-                let Some(status) = ended else { continue };
-                // Without a server that answers it would only exit again.
+                let Some(why) = self.controller_lost(index) else { continue };
+                // Without a server that answers it would only be lost again.
                 let Some(server) = self.answering_server().await else { continue };
                 if self.stopping.load(Ordering::Relaxed) {
                     return;
                 }
-                eprintln!("cluster: {name} ended ({}), started again at server {server}", describe(status));
+                eprintln!("cluster: {name} {why}, started again at server {server}");
                 if let Err(error) = self.start_controller(index, server) {
                     eprintln!("cluster: {error:#}");
                 }
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
+    }
+
+    fn controller_lost(&self, index: usize) -> Option<String> {
+        let (ended, home) = {
+            let mut processes = self.lock();
+            (processes.controllers[index].as_mut()?.exited(), processes.homes[index].server)
+        };
+        match ended {
+            Some(status) => Some(format!("ended ({})", describe(status))),
+            None if !self.server_answers(home) => Some(format!("lost server {home}")),
+            None => None,
+        }
+    }
+
+    /// Running and not frozen.
+    fn server_answers(&self, i: usize) -> bool {
+        self.server_runs(i) && !self.frozen[i - 1].load(Ordering::Relaxed)
+    }
+
+    /// Both controllers lead: a lease that was renewed since its controller was started is held by that one.
+    pub async fn wait_leaders(&self, client: &Client) -> Result<()> {
+        for (index, name) in CONTROLLERS.iter().enumerate() {
+            let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}");
+            wait::until(wait::CONTROL_PLANE, format!("{name} to lead"), || async {
+                let since = self.lock().homes[index].since.clone();
+                let lease = client.find(&path).await?.unwrap_or(Value::Null);
+                // Both are written in microseconds, and so they sort as text.
+                Ok(lease["spec"]["renewTime"].as_str().is_some_and(|renewed| renewed > since.as_str()).then_some(()))
+            })
+            .await
+            .with_context(|| self.ends())?;
+        }
+        Ok(())
     }
 
     /// /readyz of each server, and a holder in both leader leases. That all three are listed, which takes up to 16 s when
@@ -163,18 +207,7 @@ impl ControlPlane {
             .await
             .with_context(|| self.ends())?;
         }
-        let client = self.client(1).await?;
-        for lease in CONTROLLERS {
-            let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{lease}");
-            wait::until(wait::CONTROL_PLANE, format!("a holder of lease {lease}"), || async {
-                let lease = client.find(&path).await?;
-                Ok(lease
-                    .filter(|lease| lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty())))
-            })
-            .await
-            .with_context(|| self.ends())?;
-        }
-        Ok(())
+        self.wait_leaders(&self.client(1).await?).await
     }
 
     /// SIGTERM to all but etcd, up to 5 s, SIGKILL; etcd last, since without it the others do not end.
@@ -184,7 +217,7 @@ impl ControlPlane {
         }
         let (mut others, etcd) = {
             let mut processes = self.lock();
-            let Processes { etcd, servers, controllers } = &mut *processes;
+            let Processes { etcd, servers, controllers, .. } = &mut *processes;
             let others: Vec<_> = controllers.iter_mut().chain(servers.iter_mut()).filter_map(Option::take).collect();
             (others, etcd.take())
         };
@@ -207,7 +240,7 @@ impl ControlPlane {
     }
 
     async fn answering_server(&self) -> Option<usize> {
-        for i in 1..=NODES {
+        for i in (1..=NODES).filter(|i| self.server_answers(*i)) {
             let Ok(client) = self.client(i).await else { continue };
             let answer = client.with_limit(Duration::from_secs(2)).call(http::Method::GET, "/readyz", &[], None).await;
             if answer.is_ok_and(|answer| answer.status.is_success()) {
@@ -219,13 +252,22 @@ impl ControlPlane {
 
     fn start_controller(&self, index: usize, server: usize) -> Result<()> {
         let name = CONTROLLERS[index];
+        // The old one must be gone first: both would listen on the same port.
+        drop(self.lock().controllers[index].take());
         let arguments = if index == 0 {
             self.kcm_arguments(server)
         } else {
             kubeconfigs(&self.file(&format!("kc/sched-{server}")))
         };
+        let since = now_micros();
         let process = self.spawn(name, self.binaries.kubernetes(name), arguments, None)?;
-        self.lock().controllers[index] = Some(process);
+        let mut processes = self.lock();
+        if self.stopping.load(Ordering::Relaxed) {
+            // `stop` has already taken what there was; this one ends here.
+            return Ok(());
+        }
+        processes.controllers[index] = Some(process);
+        processes.homes[index] = Home { server, since };
         Ok(())
     }
 
@@ -238,7 +280,7 @@ impl ControlPlane {
     /// Which processes have ended, for the error of a wait that failed.
     fn ends(&self) -> String {
         let mut processes = self.lock();
-        let Processes { etcd, servers, controllers } = &mut *processes;
+        let Processes { etcd, servers, controllers, .. } = &mut *processes;
         let names = ["etcd", "apiserver-1", "apiserver-2", "apiserver-3", CONTROLLERS[0], CONTROLLERS[1]];
         let all = std::iter::once(etcd).chain(servers).chain(controllers);
         let ended: Vec<_> = names

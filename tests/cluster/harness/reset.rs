@@ -30,6 +30,7 @@ impl Cluster {
         self.servers_follow(true);
         self.wait_servers().await?;
         let client = self.client(1).await?;
+        self.plane.wait_leaders(&client).await?;
         remove_case_objects(&client).await?;
         objects::create(&client).await?;
         client.merge(objects::COREDNS, &json!({ "spec": { "replicas": 2 } })).await?;

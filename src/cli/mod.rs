@@ -1,0 +1,133 @@
+//! The command line: parse, run a verb, answer with an exit code. Data goes to stdout, talk to stderr.
+
+mod check;
+mod config;
+mod dump;
+mod exit;
+mod explain;
+mod live;
+mod logging;
+mod matrix;
+mod terminal;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use maint_core::config::Settings;
+use maint_engine::client::AccessOptions;
+
+pub use exit::{Exit, Failure};
+
+/// Makes unattended node reboots of a Kubernetes cluster safe: asks named gates, waits, proves the return.
+#[derive(Debug, Parser)]
+#[command(name = "maint", version, max_term_width = 120, after_help = exit::HELP)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What every verb knows.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Context of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Common options")]
+    pub context: Option<String>,
+    /// Path of the kubeconfig
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Common options")]
+    pub kubeconfig: Option<PathBuf>,
+    /// maint's own namespace, instead of the configured one
+    #[arg(short, long, global = true, value_name = "NAME", help_heading = "Common options")]
+    pub namespace: Option<String>,
+    /// Configuration file; the built-in defaults if there is none
+    #[arg(long, global = true, value_name = "PATH", env = "MAINT_CONFIG", help_heading = "Common options")]
+    pub config: Option<PathBuf>,
+    /// Format of what is printed to stdout
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, help_heading = "Common options")]
+    pub output: Output,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", help_heading = "Common options")]
+    pub color: Color,
+    /// OK, WARN, BLOCK and UNK instead of marks
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub ascii: bool,
+    /// Tell more on stderr; twice for debugging
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Common options")]
+    pub verbose: u8,
+}
+
+/// Format of the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Text,
+    /// For programs: one document with apiVersion maint.dev/v1
+    Json,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Ask all gates: may this node, or any node, be touched now? Changes nothing
+    Check(check::Check),
+    /// Ask every API server for every kubelet by a fresh connection. Changes nothing
+    Matrix,
+    /// Explain a reason or a gate; without a name, list the gates
+    Explain(explain::Explain),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(config::Config),
+}
+
+/// Runs the command line of this process.
+pub async fn run() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors and go to stdout; the rest is a usage error on stderr.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Fine };
+            return if error.print().is_ok() { exit } else { Exit::Error };
+        }
+    };
+    logging::start(cli.common.verbose);
+    let done = match &cli.verb {
+        Verb::Check(check) => check.run(&cli.common).await,
+        Verb::Matrix => matrix::run(&cli.common).await,
+        Verb::Explain(explain) => explain.run(&cli.common),
+        Verb::Config(config) => config.run(&cli.common),
+    };
+    done.unwrap_or_else(|error| exit::tell(&error))
+}
+
+impl Common {
+    /// Which cluster.
+    fn access(&self) -> AccessOptions {
+        AccessOptions { context: self.context.clone(), kubeconfig: self.kubeconfig.clone(), ..AccessOptions::default() }
+    }
+
+    /// The settings in force: of the file, or the defaults; with `--namespace` on top.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or with all that is wrong in it.
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = match &self.config {
+            None => Settings::default(),
+            Some(path) => config::read(path, self)?,
+        };
+        if let Some(namespace) = &self.namespace {
+            settings.namespace.clone_from(namespace);
+        }
+        Ok(settings)
+    }
+}

@@ -1,0 +1,200 @@
+//! What values must hold beyond their type, each with the reason why.
+
+use super::Settings;
+use crate::api::{GateId, Policy};
+
+/// A broken rule: the path of the value and what is wrong with it.
+type Broken = Vec<(Vec<String>, String)>;
+
+/// One rule over the settings.
+pub(super) struct Rule {
+    /// Why it must hold: shown as help.
+    pub why: &'static str,
+    /// Where it does not.
+    pub broken: fn(&Settings) -> Broken,
+}
+
+/// Two renewals of a kubelet's Lease, in seconds.
+const LEAST_LEASE_AGE: i64 = 20;
+/// How often k3s writes the EtcdIsVoter heartbeat at least, in seconds.
+const LEAST_HEARTBEAT_AGE: i64 = 300;
+
+/// All rules.
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        why: "with 0 no run could ever start; `maint halt` stops everything",
+        broken: |s| at_least(&["limits", "max_unavailable"], s.limits.max_unavailable.into(), 1),
+    },
+    Rule {
+        why: "a kubelet renews its Lease every 10 s: below two renewals healthy nodes would look dead",
+        broken: |s| {
+            at_least(&["limits", "node_lease_max_age_seconds"], s.limits.node_lease_max_age_seconds, LEAST_LEASE_AGE)
+        },
+    },
+    Rule {
+        why: "DNS needs a ready replica at every moment; switch the gate off instead if DNS does not matter",
+        broken: |s| {
+            let mut broken = at_least(&["coredns", "min_replicas"], s.coredns.min_replicas.into(), 1);
+            broken.extend(at_least(&["coredns", "min_nodes"], s.coredns.min_nodes.into(), 1));
+            broken
+        },
+    },
+    Rule {
+        why: "replicas on that many nodes need at least as many replicas (`coredns.min_replicas`)",
+        broken: |s| {
+            let (nodes, replicas) = (s.coredns.min_nodes, s.coredns.min_replicas);
+            let problem = || (path(&["coredns", "min_nodes"]), format!("is {nodes}, wanted at most {replicas}"));
+            if nodes > replicas { vec![problem()] } else { Vec::new() }
+        },
+    },
+    Rule {
+        why: "every attach and detach takes a moment; a limit of 0 would call each of them stuck",
+        broken: |s| {
+            let mut broken =
+                at_least(&["longhorn", "transition_stuck_seconds"], s.longhorn.transition_stuck_seconds, 1);
+            broken.extend(at_least(&["attachments", "stuck_seconds"], s.attachments.stuck_seconds, 1));
+            broken
+        },
+    },
+    Rule {
+        why: "k3s writes the heartbeat every 300 s at least: below that healthy members would look dead",
+        broken: |s| {
+            let seconds = s.control_plane.etcd_heartbeat_max_age_seconds;
+            at_least(&["control_plane", "etcd_heartbeat_max_age_seconds"], seconds, LEAST_HEARTBEAT_AGE)
+        },
+    },
+    Rule {
+        why: "an API server is asked at its own address: `name = \"10.0.0.1:6443\"`",
+        broken: |s| {
+            let mut broken = at_least(&["control_plane", "api_server_port"], s.control_plane.api_server_port.into(), 1);
+            for (name, address) in &s.control_plane.api_servers {
+                if !is_address(address) {
+                    let problem = format!("is `{address}`, wanted host:port without a scheme");
+                    broken.push((path(&["control_plane", "api_servers", name]), problem));
+                }
+            }
+            broken
+        },
+    },
+    Rule {
+        why: "a namespace is up to 63 of a-z, 0-9 and `-`, and begins and ends with a letter or digit",
+        broken: |s| {
+            [
+                (path(&["namespace"]), &s.namespace),
+                (path(&["coredns", "namespace"]), &s.coredns.namespace),
+                (path(&["longhorn", "namespace"]), &s.longhorn.namespace),
+            ]
+            .into_iter()
+            .filter(|(_, name)| !is_dns_label(name))
+            .map(|(path, name)| (path, format!("is `{name}`, which is no namespace")))
+            .collect()
+        },
+    },
+    Rule {
+        why: "a scope's name is kebab-case, as in `--scope disk-swap`",
+        broken: |s| {
+            s.scopes
+                .keys()
+                .filter(|name| !is_dns_label(name))
+                .map(|name| (path(&["scopes", name]), "is no kebab-case name".to_owned()))
+                .collect()
+        },
+    },
+    Rule {
+        why: "halt, hold and the limit of unavailable nodes bind every run; they cannot be switched off",
+        broken: |s| {
+            [GateId::Control, GateId::Exclusive]
+                .into_iter()
+                .filter_map(|gate| Some((gate, *s.gates.get(&gate)?)))
+                .filter(|(_, policy)| *policy != Policy::Require)
+                .map(|(gate, policy)| (path(&["gates", gate.as_str()]), format!("is {policy}, wanted require")))
+                .collect()
+        },
+    },
+];
+
+fn path(parts: &[&str]) -> Vec<String> {
+    parts.iter().map(|part| (*part).to_owned()).collect()
+}
+
+fn at_least(parts: &[&str], value: i64, least: i64) -> Broken {
+    if value < least { vec![(path(parts), format!("is {value}, wanted at least {least}"))] } else { Vec::new() }
+}
+
+fn is_dns_label(name: &str) -> bool {
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    (1..=63).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && ends(name.chars().next())
+        && ends(name.chars().last())
+}
+
+fn is_address(address: &str) -> bool {
+    address.rsplit_once(':').is_some_and(|(host, port)| {
+        let bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+        !host.is_empty() && !host.contains('/') && !bare_v6 && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_break_no_rule() {
+        for rule in RULES {
+            assert_eq!((rule.broken)(&Settings::default()), Broken::new(), "{}", rule.why);
+        }
+    }
+
+    #[test]
+    fn every_rule_at_its_boundary() {
+        let rows: &[(&str, Option<&str>)] = &[
+            ("limits.max_unavailable = 1", None),
+            ("limits.max_unavailable = 0", Some("`limits.max_unavailable` is 0, wanted at least 1")),
+            ("limits.node_lease_max_age_seconds = 20", None),
+            (
+                "limits.node_lease_max_age_seconds = 19",
+                Some("`limits.node_lease_max_age_seconds` is 19, wanted at least 20"),
+            ),
+            ("coredns = { min_replicas = 1, min_nodes = 1 }", None),
+            ("coredns = { min_replicas = 2, min_nodes = 0 }", Some("`coredns.min_nodes` is 0, wanted at least 1")),
+            ("coredns = { min_replicas = 2, min_nodes = 3 }", Some("`coredns.min_nodes` is 3, wanted at most 2")),
+            ("coredns.min_replicas = 1", Some("`coredns.min_nodes` is 2, wanted at most 1")),
+            (
+                "longhorn.transition_stuck_seconds = 0",
+                Some("`longhorn.transition_stuck_seconds` is 0, wanted at least 1"),
+            ),
+            ("attachments.stuck_seconds = 0", Some("`attachments.stuck_seconds` is 0, wanted at least 1")),
+            ("control_plane.etcd_heartbeat_max_age_seconds = 300", None),
+            (
+                "control_plane.etcd_heartbeat_max_age_seconds = 299",
+                Some("`control_plane.etcd_heartbeat_max_age_seconds` is 299, wanted at least 300"),
+            ),
+            ("control_plane.api_server_port = 0", Some("`control_plane.api_server_port` is 0, wanted at least 1")),
+            ("control_plane.api_servers = { a = \"10.0.0.1:6443\", b = \"[fd00::1]:6443\" }", None),
+            (
+                "control_plane.api_servers.a = \"https://a:6443\"",
+                Some("`control_plane.api_servers.a` is `https://a:6443`, wanted host:port without a scheme"),
+            ),
+            (
+                "control_plane.api_servers.a = \"fd00::1\"",
+                Some("`control_plane.api_servers.a` is `fd00::1`, wanted host:port without a scheme"),
+            ),
+            (
+                "control_plane.api_servers.a = \"10.0.0.1\"",
+                Some("`control_plane.api_servers.a` is `10.0.0.1`, wanted host:port without a scheme"),
+            ),
+            ("namespace = \"\"", Some("`namespace` is ``, which is no namespace")),
+            ("longhorn.namespace = \"Longhorn\"", Some("`longhorn.namespace` is `Longhorn`, which is no namespace")),
+            ("gates.exclusive = \"require\"", None),
+            ("gates.exclusive = \"warn\"", Some("`gates.exclusive` is warn, wanted require")),
+            ("scopes.disk-swap = { strategy = \"drain\", reboots = false }", None),
+            ("scopes.Disk = { strategy = \"drain\", reboots = false }", Some("`scopes.Disk` is no kebab-case name")),
+        ];
+        for (text, wanted) in rows {
+            let got = Settings::parse(text, "f").map_err(|errors| errors.errors[0].message.clone());
+            assert_eq!(got.as_ref().err().map(String::as_str), *wanted, "{text}");
+        }
+    }
+}

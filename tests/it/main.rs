@@ -1,0 +1,15 @@
+//! The tests of the built binary and of the tree, in one binary. One module per topic.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::format_push_string,
+    reason = "tests end by panicking, and their tables say what their tuples are"
+)]
+
+mod check;
+mod config;
+mod explain;
+mod support;
+mod tidy;
