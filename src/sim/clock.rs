@@ -31,3 +31,9 @@ impl Clock {
         self.origin + ahead
     }
 }
+
+/// Waits in virtual time; the one sleep of the simulated cluster. A test that pauses time does not wait.
+#[expect(clippy::disallowed_methods, reason = "the simulated cluster is itself the outside that others wait for")]
+pub fn sleep(duration: std::time::Duration) -> tokio::time::Sleep {
+    tokio::time::sleep(duration)
+}

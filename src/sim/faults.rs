@@ -127,7 +127,7 @@ impl Faults {
     /// What happens to the next request of a client.
     pub fn next(&mut self, client: &str, mutating: bool) -> Option<Fault> {
         if self.dying.remove(client) {
-            return self.hit(Fault::StopBefore);
+            return Some(self.hit(Fault::StopBefore));
         }
         if mutating {
             let count = self.writes.entry(client.to_owned()).or_insert(0);
@@ -137,14 +137,14 @@ impl Faults {
                 if fault == Fault::StopAnswered {
                     self.dying.insert(client.to_owned());
                 }
-                return self.hit(fault);
+                return Some(self.hit(fault));
             }
         }
         if !self.clients.contains(client) {
             return None;
         }
         let drawn = self.draw(mutating)?;
-        self.hit(drawn)
+        Some(self.hit(drawn))
     }
 
     fn draw(&mut self, mutating: bool) -> Option<Fault> {
@@ -169,7 +169,7 @@ impl Faults {
         late.then(|| Fault::Delay(Duration::from_millis(1 + self.random.below(5000))))
     }
 
-    fn hit(&mut self, fault: Fault) -> Option<Fault> {
+    fn hit(&mut self, fault: Fault) -> Fault {
         let name = match fault {
             Fault::StopBefore => "stop-before",
             Fault::StopUnanswered => "stop-unanswered",
@@ -187,7 +187,7 @@ impl Faults {
             Fault::Delay(_) => "delay",
         };
         *self.hits.entry(name).or_insert(0) += 1;
-        Some(fault)
+        fault
     }
 }
 

@@ -34,7 +34,8 @@ impl Random {
     /// Letters as the API server's name generator uses them (`k8s.io/apimachinery/pkg/util/rand`).
     pub fn suffix(&mut self, length: usize) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        (0..length).map(|_| char::from(LETTERS[self.below(LETTERS.len() as u64) as usize])).collect()
+        let letter = |drawn: u64| LETTERS[usize::try_from(drawn).unwrap_or(0)];
+        (0..length).map(|_| char::from(letter(self.below(LETTERS.len() as u64)))).collect()
     }
 
     /// A text in the form of a version 4 UUID.

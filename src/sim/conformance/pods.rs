@@ -41,8 +41,8 @@ pub(super) async fn ready(probe: &Probe, name: &str, phase: &str) -> Result<supe
     let patch = json!({"status": {"phase": phase, "conditions": [
         {"type": "Ready", "status": value, "lastTransitionTime": since},
         {"type": "ContainersReady", "status": value, "lastTransitionTime": since}]}});
-    let path = format!("{}/{name}/status", all(probe));
-    probe.patch(&path, "strategic-merge-patch", &patch).await?.code(200)
+    let status = format!("{}/{name}/status", all(probe));
+    probe.patch(&status, "strategic-merge-patch", &patch).await?.code(200)
 }
 
 pub(super) async fn remove(probe: &Probe, name: &str) -> Result<(), Failure> {

@@ -78,6 +78,7 @@ impl Reply {
     ///
     /// # Errors
     /// If it is another.
+    #[expect(clippy::needless_pass_by_value, reason = "every caller makes it in place")]
     pub fn field(self, pointer: &str, wanted: Value) -> Result<Self, Failure> {
         equal(&format!("{} {pointer}", self.asked), &self.at(pointer), &wanted)?;
         Ok(self)
@@ -242,7 +243,7 @@ impl Probe {
             if reply.code == 200 && reply.at(pointer) == *wanted {
                 return Ok(reply);
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            crate::clock::sleep(Duration::from_millis(100)).await;
         }
         self.get(path).await?.code(200)?.field(pointer, wanted.clone())
     }

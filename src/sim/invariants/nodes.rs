@@ -169,7 +169,7 @@ mod tests {
                 }),
                 ("a taint", true, |night| {
                     night.edit("maint-1", "n1", |node| {
-                        node["spec"]["taints"] = json!([{"key": "x", "effect": "NoSchedule"}])
+                        node["spec"]["taints"] = json!([{"key": "x", "effect": "NoSchedule"}]);
                     });
                 }),
             ],

@@ -98,7 +98,7 @@ impl Driver {
                 let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
                 self.ask("POST", &path, Some(json!({"metadata": {"name": name}, "deleteOptions": options}))).await;
             }
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            crate::clock::sleep(Duration::from_secs(2)).await;
         }
     }
 
@@ -127,15 +127,15 @@ impl Driver {
             if object::is_true(&node, "Ready") && object::text(&node, "/status/nodeInfo/bootID") != boot_id {
                 return self.status(json!({"phase": "Uncordoning"})).await;
             }
-            tokio::time::sleep(Duration::from_secs(5)).await;
+            crate::clock::sleep(Duration::from_secs(5)).await;
         }
     }
 
     async fn uncordon(&self) {
         if self.wrong == Wrong::RepairsAfterTheReturn {
-            let path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns";
+            let workload = "/apis/apps/v1/namespaces/kube-system/deployments/coredns";
             let patch = json!({"spec": {"template": {"metadata": {"annotations": {"restartedAt": "now"}}}}});
-            self.ask("PATCH", path, Some(patch)).await;
+            self.ask("PATCH", workload, Some(patch)).await;
         }
         let patch = json!({"metadata": {"annotations": {"maint.dev/owner": null}}, "spec": {"unschedulable": null}});
         self.ask("PATCH", &format!("{NODE}?fieldManager=maint"), Some(patch)).await;
@@ -196,7 +196,7 @@ async fn night(wrong: Wrong, fault: Option<(u64, Fault)>) -> Outcome {
     };
     let driver = |name: &'static str, term| Driver { client: cluster.client(1, name), name, term, wrong, clock };
     let script = async {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        crate::clock::sleep(Duration::from_secs(30)).await;
         let first = driver("maint-1", 0);
         let died = tokio::select! {
             biased;
@@ -204,7 +204,7 @@ async fn night(wrong: Wrong, fault: Option<(u64, Fault)>) -> Outcome {
             () = first.run() => false,
         };
         if died {
-            tokio::time::sleep(Duration::from_secs(31)).await;
+            crate::clock::sleep(Duration::from_secs(31)).await;
             driver("maint-2", 1).run().await;
         }
     };

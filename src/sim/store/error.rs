@@ -121,7 +121,7 @@ impl Refusal {
 
     /// 429 of a budget; `retry_after` only while the controller has not caught up.
     #[must_use]
-    pub fn budget(cause: String, retry_after: u64) -> Self {
+    pub fn budget(cause: &str, retry_after: u64) -> Self {
         let mut details = Map::new();
         details.insert("causes".to_owned(), json!([{"reason": "DisruptionBudget", "message": cause}]));
         if retry_after > 0 {

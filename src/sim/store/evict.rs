@@ -109,7 +109,7 @@ impl Store {
         }
         if number("/status/observedGeneration") < number("/metadata/generation") {
             return Err(Refusal::budget(
-                format!("The disruption budget {name} is still being processed by the server."),
+                &format!("The disruption budget {name} is still being processed by the server."),
                 10,
             ));
         }
@@ -128,7 +128,7 @@ impl Store {
             } else {
                 format!("The disruption budget {name} does not allow evicting pods currently")
             };
-            return Err(Refusal::budget(cause, 0));
+            return Err(Refusal::budget(&cause, 0));
         }
         if !dry_run {
             let key = ObjectKey::new("policy", "poddisruptionbudgets", object::namespace(budget), name);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// One kind in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent properties of a kind")]
 pub struct Kind {
     /// API group; empty for core.
     pub group: String,

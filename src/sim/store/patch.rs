@@ -193,12 +193,12 @@ fn add(object: &mut Value, path: &str, value: Value) -> Option<()> {
         Value::Object(map) => {
             map.insert(last, value);
         }
-        Value::Array(list) => {
-            let index = if last == "-" { list.len() } else { last.parse().ok()? };
-            if index > list.len() {
+        Value::Array(items) => {
+            let index = if last == "-" { items.len() } else { last.parse().ok()? };
+            if index > items.len() {
                 return None;
             }
-            list.insert(index, value);
+            items.insert(index, value);
         }
         _ => return None,
     }
@@ -209,9 +209,9 @@ fn remove(object: &mut Value, path: &str) -> Option<Value> {
     let (parent, last) = split(path)?;
     match object.pointer_mut(parent)? {
         Value::Object(map) => map.remove(&last),
-        Value::Array(list) => {
+        Value::Array(items) => {
             let index = last.parse::<usize>().ok()?;
-            (index < list.len()).then(|| list.remove(index))
+            (index < items.len()).then(|| items.remove(index))
         }
         _ => None,
     }

@@ -209,11 +209,10 @@ pub fn selectable(group: &str, resource: &str) -> &'static [&'static str] {
             "status.nominatedNodeName",
         ],
         ("", "nodes") => &["metadata.name", "spec.unschedulable"],
-        ("", "namespaces") => &["metadata.name", "status.phase"],
+        ("", "namespaces") | ("maint.dev", "maintenances") => &["metadata.name", "status.phase"],
         ("" | "events.k8s.io", "events") => {
             &["metadata.name", "metadata.namespace", "reason", "type", "involvedObject.name", "involvedObject.kind"]
         }
-        ("maint.dev", "maintenances") => &["metadata.name", "status.phase"],
         _ => &["metadata.name", "metadata.namespace"],
     }
 }

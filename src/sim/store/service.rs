@@ -76,7 +76,7 @@ impl ApiService {
         match answer.delay {
             None => std::future::pending::<()>().await,
             Some(Duration::ZERO) => {}
-            Some(delay) => tokio::time::sleep(delay).await,
+            Some(delay) => crate::clock::sleep(delay).await,
         }
         self.response(answer)
     }
@@ -95,7 +95,7 @@ impl ApiService {
         match fault {
             None | Some(Fault::StopAnswered) => Ok(self.serve(request)),
             Some(Fault::Delay(delay)) => {
-                tokio::time::sleep(delay).await;
+                crate::clock::sleep(delay).await;
                 Ok(self.serve(request))
             }
             Some(Fault::Refuse(code)) => {

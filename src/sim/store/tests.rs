@@ -89,7 +89,7 @@ async fn cut_servers_refuse_or_hang_and_end_their_watches() {
     let body = client.send(watch).await.expect("an answer").into_body();
     let start = tokio::time::Instant::now();
     let (ended, ()) = tokio::join!(biased; body.collect_bytes(), async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        crate::clock::sleep(Duration::from_secs(5)).await;
         cluster.cut(0, Cut::Refuse);
     });
     assert!(ended.is_err() && start.elapsed() == Duration::from_secs(5));
@@ -301,10 +301,12 @@ async fn forgotten_history_is_410_for_watches_and_pages() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     for index in 0..4 {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{index}")}});
-        maps.create(&Default::default(), &serde_json::from_value(body).expect("one")).await.expect("created");
+        maps.create(&kube::api::PostParams::default(), &serde_json::from_value(body).expect("one"))
+            .await
+            .expect("created");
     }
     let page = maps.list(&ListParams::default().limit(2)).await.expect("a page");
-    maps.delete("c0", &Default::default()).await.expect("deleted");
+    maps.delete("c0", &kube::api::DeleteParams::default()).await.expect("deleted");
     cluster.lock().store.compact();
     let token = page.metadata.continue_.expect("a token");
     let error = maps.list(&ListParams::default().limit(2).continue_token(&token)).await.expect_err("forgotten");
@@ -349,7 +351,9 @@ async fn the_same_answers_over_a_socket() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a measurement of real time")]
 fn writes_per_second() {
+    const WRITES: u32 = 20_000;
     let now = "2026-11-30T02:00:00Z".parse().expect("a time");
     let mut store = super::Store::new(1, now);
     let kind = store.kinds().find("", "v1", "configmaps").cloned().expect("built in");
@@ -357,7 +361,6 @@ fn writes_per_second() {
     let start = std::time::Instant::now();
     let body = json!({"metadata": {"name": "a"}, "data": {}});
     store.create(&kind, "default", body, &context).expect("created");
-    const WRITES: u32 = 20_000;
     for index in 0..WRITES {
         let patch = json!({"data": {"key": index.to_string()}});
         let form = super::patch::Form::Merge;
@@ -394,16 +397,16 @@ async fn the_real_watcher_recovers() {
         while let Some(event) = next(&mut stream).await {
             match event {
                 Ok(kube::runtime::watcher::Event::Apply(node) | kube::runtime::watcher::Event::InitApply(node)) => {
-                    let note = node.metadata.annotations.and_then(|notes| notes.get("maint.dev/x").cloned());
-                    seen.borrow_mut().extend(note);
+                    let value = node.metadata.annotations.and_then(|notes| notes.get("maint.dev/x").cloned());
+                    seen.borrow_mut().extend(value);
                 }
                 Ok(_) => {}
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+                Err(_) => crate::clock::sleep(Duration::from_secs(1)).await,
             }
         }
     };
     let script = async {
-        let pause = || tokio::time::sleep(Duration::from_secs(100));
+        let pause = || crate::clock::sleep(Duration::from_secs(100));
         pause().await;
         annotate(&cluster, "other", "watched").await.expect("written");
         pause().await;

@@ -123,8 +123,8 @@ impl WatchBody {
     /// A watch at an API server; `stream` is the number after which a cut of that server ended it.
     #[must_use]
     pub fn new(cluster: Arc<Cluster>, server: usize, stream: u64, request: WatchRequest) -> Self {
-        let end = Box::pin(tokio::time::sleep(request.timeout));
-        let bookmark = Box::pin(tokio::time::sleep(BOOKMARK_PERIOD));
+        let end = Box::pin(crate::clock::sleep(request.timeout));
+        let bookmark = Box::pin(crate::clock::sleep(BOOKMARK_PERIOD));
         let position = request.from;
         Self { cluster, server, stream, request, position, queue: VecDeque::new(), end, bookmark, done: false }
     }

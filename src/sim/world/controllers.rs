@@ -258,23 +258,20 @@ pub fn slices(store: &Store) -> Vec<Write> {
             .map(|pod| endpoint(pod))
             .collect();
         let key = ObjectKey::new("discovery.k8s.io", "endpointslices", namespace, &format!("{name}-sim"));
-        match store.object(&key) {
-            Some(slice) => {
-                let mut new = Value::clone(slice);
-                if let Some(map) = new.as_object_mut() {
-                    map.insert("endpoints".to_owned(), Value::Array(endpoints));
-                }
-                writes.push(Write::Put(key, new));
+        if let Some(slice) = store.object(&key) {
+            let mut new = Value::clone(slice);
+            if let Some(map) = new.as_object_mut() {
+                map.insert("endpoints".to_owned(), Value::Array(endpoints));
             }
-            None => {
-                let mut labels =
-                    service.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
-                labels.insert("kubernetes.io/service-name".to_owned(), json!(name));
-                writes.push(Write::Create(json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            writes.push(Write::Put(key, new));
+        } else {
+            let mut labels =
+                service.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+            labels.insert("kubernetes.io/service-name".to_owned(), json!(name));
+            writes.push(Write::Create(json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
                     "metadata": {"name": format!("{name}-sim"), "namespace": namespace, "labels": labels},
                     "addressType": "IPv4", "endpoints": endpoints,
                     "ports": service.pointer("/spec/ports").cloned().unwrap_or_else(|| json!([]))})));
-            }
         }
     }
     writes

@@ -30,7 +30,7 @@ pub fn schedule(store: &Store, now: Timestamp) -> Vec<Write> {
         observe::owner(&key, Some(pod))
     };
     let mut total: BTreeMap<String, usize> = BTreeMap::new();
-    let mut owned: BTreeMap<(String, ObjectKey), usize> = BTreeMap::new();
+    let mut per_owner: BTreeMap<(String, ObjectKey), usize> = BTreeMap::new();
     let mut waiting = Vec::new();
     for pod in store.all("", "pods") {
         let node = object::text(pod, "/spec/nodeName");
@@ -41,7 +41,7 @@ pub fn schedule(store: &Store, now: Timestamp) -> Vec<Write> {
         } else if !object::is_deleting(pod) {
             *total.entry(node.to_owned()).or_insert(0) += 1;
             if let Some(owner) = owner(pod) {
-                *owned.entry((node.to_owned(), owner)).or_insert(0) += 1;
+                *per_owner.entry((node.to_owned(), owner)).or_insert(0) += 1;
             }
         }
     }
@@ -51,7 +51,7 @@ pub fn schedule(store: &Store, now: Timestamp) -> Vec<Write> {
         let owner = owner(pod);
         let weight = |node: &&&Value| {
             let name = object::name(node).to_owned();
-            let same = owner.clone().and_then(|owner| owned.get(&(name.clone(), owner)).copied()).unwrap_or(0);
+            let same = owner.clone().and_then(|owner| per_owner.get(&(name.clone(), owner)).copied()).unwrap_or(0);
             (same, total.get(&name).copied().unwrap_or(0), name)
         };
         let Some(node) = nodes.iter().filter(|node| selects(pod, node)).min_by_key(weight) else { continue };
@@ -62,7 +62,7 @@ pub fn schedule(store: &Store, now: Timestamp) -> Vec<Write> {
         writes.push(Write::Put(ObjectKey::pod(object::namespace(pod), object::name(pod)), new));
         *total.entry(name.clone()).or_insert(0) += 1;
         if let Some(owner) = owner {
-            *owned.entry((name, owner)).or_insert(0) += 1;
+            *per_owner.entry((name, owner)).or_insert(0) += 1;
         }
     }
     writes

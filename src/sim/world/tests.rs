@@ -24,7 +24,7 @@ impl Night {
 
     /// Lets the world live for some seconds.
     async fn pass(&self, seconds: u64) {
-        let end = tokio::time::sleep(Duration::from_secs(seconds));
+        let end = crate::clock::sleep(Duration::from_secs(seconds));
         tokio::select! {
             biased;
             () = drive(Arc::clone(&self.cluster), Arc::clone(&self.world)) => {}
@@ -260,7 +260,7 @@ async fn one_seed_is_one_night() {
                 let request = http::Request::patch(uri).header("Content-Type", "application/merge-patch+json");
                 let request = request.body(body.into_bytes()).expect("a request");
                 client.request::<Value>(request).await.expect("an answer");
-                tokio::time::sleep(Duration::from_secs(7)).await;
+                crate::clock::sleep(Duration::from_secs(7)).await;
             }
         };
         night.with(|world, inner, now| world.reboot(inner, "n1", Duration::from_secs(70), now));
