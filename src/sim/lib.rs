@@ -1,1 +1,13 @@
-//! The simulated cluster of maint.
+//! The simulated cluster of maint: an API server in memory, a world in virtual time, faults, invariants.
+//!
+//! Everything is deterministic: one seed and paused time give the same night, byte for byte. So there is no clock
+//! but [`clock::Clock`], no chance but [`random::Random`], and no unordered map.
+
+pub mod clock;
+pub mod conformance;
+pub mod faults;
+pub mod invariants;
+pub mod random;
+pub mod store;
+pub mod trace;
+pub mod world;

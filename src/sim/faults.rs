@@ -1,0 +1,231 @@
+//! Faults on requests: by script for the k-th write of a client, or by chance from a seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::random::Random;
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The caller dies; the request never arrives.
+    StopBefore,
+    /// The request takes effect, then the caller dies without its answer.
+    StopUnanswered,
+    /// The request is answered; the caller dies at its next request, which never arrives.
+    StopAnswered,
+    /// The API server answers with this code and does nothing: 409, 429, 500, 503, 504.
+    Refuse(u16),
+    /// The connection breaks before the request arrives.
+    LoseRequest,
+    /// The request takes effect, the connection breaks before the answer.
+    LoseAnswer,
+    /// Never answered, never done.
+    HangBefore,
+    /// Done, never answered.
+    HangAfter,
+    /// Answered this much later.
+    Delay(Duration),
+}
+
+/// How likely each fault is, in a thousand requests; 0 is off. Stops are for writes only and for scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Chances {
+    /// 409 on a write.
+    pub conflict: u32,
+    /// 429 with Retry-After.
+    pub throttled: u32,
+    /// 500.
+    pub internal: u32,
+    /// 503.
+    pub unavailable: u32,
+    /// 504.
+    pub timeout: u32,
+    /// [`Fault::LoseRequest`]
+    pub lose_request: u32,
+    /// [`Fault::LoseAnswer`]
+    pub lose_answer: u32,
+    /// [`Fault::HangBefore`]
+    pub hang_before: u32,
+    /// [`Fault::HangAfter`]
+    pub hang_after: u32,
+    /// A delay of up to five seconds.
+    pub delay: u32,
+}
+
+/// The faults of a night.
+#[derive(Debug)]
+pub struct Faults {
+    random: Random,
+    chances: Chances,
+    clients: BTreeSet<String>,
+    script: BTreeMap<(String, u64), Fault>,
+    writes: BTreeMap<String, u64>,
+    dying: BTreeSet<String>,
+    stops: BTreeMap<String, Arc<Notify>>,
+    hits: BTreeMap<&'static str, u64>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self::seeded(0, Chances::default(), &[])
+    }
+}
+
+impl Faults {
+    /// Faults by chance for these clients.
+    #[must_use]
+    pub fn seeded(seed: u64, chances: Chances, clients: &[&str]) -> Self {
+        Self {
+            random: Random::new(seed),
+            chances,
+            clients: clients.iter().map(|client| (*client).to_owned()).collect(),
+            script: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            dying: BTreeSet::new(),
+            stops: BTreeMap::new(),
+            hits: BTreeMap::new(),
+        }
+    }
+
+    /// Puts a fault on the k-th write (from 1) of a client.
+    pub fn on_write(&mut self, client: &str, k: u64, fault: Fault) {
+        self.script.insert((client.to_owned(), k), fault);
+    }
+
+    /// Switches chance off: the time after which everything must heal.
+    pub fn heal(&mut self) {
+        self.chances = Chances::default();
+        self.script.clear();
+    }
+
+    /// The writes that a client has sent, those that never arrived among them.
+    #[must_use]
+    pub fn writes(&self, client: &str) -> u64 {
+        self.writes.get(client).copied().unwrap_or(0)
+    }
+
+    /// How often each kind of fault was hit.
+    #[must_use]
+    pub const fn hits(&self) -> &BTreeMap<&'static str, u64> {
+        &self.hits
+    }
+
+    /// Is notified when the client has to die. Its driver drops all its tasks then.
+    pub fn stop_signal(&mut self, client: &str) -> Arc<Notify> {
+        Arc::clone(self.stops.entry(client.to_owned()).or_default())
+    }
+
+    /// Tells the driver of a client that it is dead.
+    pub fn stop(&mut self, client: &str) {
+        self.stop_signal(client).notify_one();
+    }
+
+    /// What happens to the next request of a client.
+    pub fn next(&mut self, client: &str, mutating: bool) -> Option<Fault> {
+        if self.dying.remove(client) {
+            return Some(self.hit(Fault::StopBefore));
+        }
+        if mutating {
+            let count = self.writes.entry(client.to_owned()).or_insert(0);
+            *count += 1;
+            let place = (client.to_owned(), *count);
+            if let Some(fault) = self.script.get(&place).copied() {
+                if fault == Fault::StopAnswered {
+                    self.dying.insert(client.to_owned());
+                }
+                return Some(self.hit(fault));
+            }
+        }
+        if !self.clients.contains(client) {
+            return None;
+        }
+        let drawn = self.draw(mutating)?;
+        Some(self.hit(drawn))
+    }
+
+    fn draw(&mut self, mutating: bool) -> Option<Fault> {
+        let chances = self.chances;
+        let table = [
+            (if mutating { chances.conflict } else { 0 }, Fault::Refuse(409)),
+            (chances.throttled, Fault::Refuse(429)),
+            (chances.internal, Fault::Refuse(500)),
+            (chances.unavailable, Fault::Refuse(503)),
+            (chances.timeout, Fault::Refuse(504)),
+            (chances.lose_request, Fault::LoseRequest),
+            (chances.lose_answer, Fault::LoseAnswer),
+            (chances.hang_before, Fault::HangBefore),
+            (chances.hang_after, Fault::HangAfter),
+        ];
+        for (per_mille, fault) in table {
+            if self.random.chance(per_mille) {
+                return Some(fault);
+            }
+        }
+        let late = self.random.chance(chances.delay);
+        late.then(|| Fault::Delay(Duration::from_millis(1 + self.random.below(5000))))
+    }
+
+    fn hit(&mut self, fault: Fault) -> Fault {
+        let name = match fault {
+            Fault::StopBefore => "stop-before",
+            Fault::StopUnanswered => "stop-unanswered",
+            Fault::StopAnswered => "stop-answered",
+            Fault::Refuse(409) => "refuse-409",
+            Fault::Refuse(429) => "refuse-429",
+            Fault::Refuse(500) => "refuse-500",
+            Fault::Refuse(503) => "refuse-503",
+            Fault::Refuse(504) => "refuse-504",
+            Fault::Refuse(_) => "refuse-other",
+            Fault::LoseRequest => "lose-request",
+            Fault::LoseAnswer => "lose-answer",
+            Fault::HangBefore => "hang-before",
+            Fault::HangAfter => "hang-after",
+            Fault::Delay(_) => "delay",
+        };
+        *self.hits.entry(name).or_insert(0) += 1;
+        fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_count_writes_only() {
+        let mut faults = Faults::default();
+        faults.on_write("a", 2, Fault::StopUnanswered);
+        faults.on_write("b", 1, Fault::StopAnswered);
+        for (row, client, mutating, wanted) in [
+            ("a reads", "a", false, None),
+            ("a's first write", "a", true, None),
+            ("a reads again", "a", false, None),
+            ("a's second write", "a", true, Some(Fault::StopUnanswered)),
+            ("b's first write", "b", true, Some(Fault::StopAnswered)),
+            ("b dies at its next request, a read", "b", false, Some(Fault::StopBefore)),
+            ("the next b is alive", "b", true, None),
+        ] {
+            assert_eq!(faults.next(client, mutating), wanted, "{row}");
+        }
+        assert_eq!((faults.writes("a"), faults.writes("b")), (2, 2));
+    }
+
+    #[test]
+    fn chance_comes_from_the_seed_and_heals() {
+        let draw = |seed| {
+            let chances = Chances { conflict: 100, lose_answer: 100, delay: 100, ..Chances::default() };
+            let mut faults = Faults::seeded(seed, chances, &["a"]);
+            let drawn: Vec<_> = (0..100).map(|_| faults.next("a", true)).collect();
+            faults.heal();
+            assert!((0..100).all(|_| faults.next("a", true).is_none() && faults.next("world", true).is_none()));
+            drawn
+        };
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+        assert!(draw(1).iter().any(Option::is_some));
+    }
+}

@@ -1,0 +1,134 @@
+//! S5: only the holder of a valid lease writes, and only under its own term.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::views::{self, KURED_LOCK, changes};
+use super::{History, Objects, Rules, Violation};
+use crate::store::object;
+use crate::trace::Step;
+use crate::world::ACTION_NAMESPACE;
+
+/// The leader's Lease, in whatever namespace it is.
+fn lease(objects: &Objects) -> Option<&Value> {
+    let mut all = views::all(objects, "coordination.k8s.io", "leases");
+    all.find(|(key, _)| key.name == "maint" && key.namespace != "kube-node-lease").map(|(_, lease)| lease)
+}
+
+fn ends(lease: &Value) -> Option<Timestamp> {
+    let seconds = lease.pointer("/spec/leaseDurationSeconds")?.as_i64()?;
+    object::time(lease, "/spec/renewTime")?.checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+/// What needs the lease: node fields, evictions, the status of a record, kured's lock, action pods.
+fn fenced(step: &Step) -> Option<String> {
+    if views::is_eviction(step) && !step.changes.is_empty() {
+        return Some(format!("eviction of pod {}/{}", step.namespace, step.name));
+    }
+    for change in &step.changes {
+        let (key, resource) = (&change.key, change.key.resource.resource.as_str());
+        let status =
+            |object: &Option<std::sync::Arc<Value>>| object.as_ref().and_then(|object| object.get("status").cloned());
+        let lock = |object: &Option<std::sync::Arc<Value>>| {
+            object.as_ref().and_then(|object| object::annotation(object, KURED_LOCK).map(str::to_owned))
+        };
+        let needs = match resource {
+            "nodes" => true,
+            "maintenances" => status(&change.before) != status(&change.after),
+            "daemonsets" => lock(&change.before) != lock(&change.after),
+            "pods" => key.namespace == ACTION_NAMESPACE && change.before.is_none(),
+            "configmaps" => key.name == "maint-state",
+            _ => false,
+        };
+        if needs {
+            return Some(format!("write of {resource} {}", key.name));
+        }
+    }
+    None
+}
+
+/// S5.
+pub fn only_the_leader_writes(rules: &Rules, history: &History) -> Vec<Violation> {
+    let mut found = Vec::new();
+    history.replay(|objects, step| {
+        if !rules.is_ours(step) {
+            return;
+        }
+        let Some(act) = fenced(step) else { return };
+        let mut bad = |why: String| {
+            let what = format!("{} made a {act} {why}", step.client);
+            found.push(Violation { invariant: "S5", step: step.number, what });
+        };
+        let Some(lease) = lease(objects) else { return bad("without a lease".to_owned()) };
+        let holder = object::text(lease, "/spec/holderIdentity");
+        if holder != step.client {
+            return bad(format!("while {holder} held the lease"));
+        }
+        if ends(lease).is_none_or(|end| step.at >= end) {
+            return bad("after its lease had run out".to_owned());
+        }
+        let term = lease.pointer("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
+        for written in terms(step) {
+            if written != term {
+                bad(format!("under term {written} in term {term}"));
+            }
+        }
+    });
+    found
+}
+
+/// The terms that a step writes: into records, and into owner annotations that it changes.
+fn terms(step: &Step) -> Vec<i64> {
+    let records = changes(step, "maint.dev", "maintenances")
+        .filter_map(|change| change.after.as_ref()?.pointer("/status/term")?.as_i64());
+    let owners = changes(step, "", "nodes").filter_map(|change| {
+        let after = views::owner(change.after.as_ref()?)?;
+        let before = change.before.as_ref().and_then(|node| views::owner(node));
+        (before.as_ref() != Some(&after)).then_some(after.1)
+    });
+    records.chain(owners).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Night;
+
+    #[test]
+    fn s5() {
+        Night::rows(
+            "S5",
+            &[
+                ("the leader", false, |night| night.start("n1")),
+                ("the new leader re-stamps first", false, |night| {
+                    night.start("n1");
+                    night.leader("maint-2", 4);
+                    night.record("n1", |status| status["term"] = 4.into());
+                    night.uncordon("n1");
+                }),
+                ("a lease that has run out", true, |night| {
+                    night.start("n1");
+                    night.wait(31);
+                    night.uncordon("n1");
+                }),
+                ("a renewed lease", false, |night| {
+                    night.start("n1");
+                    night.wait(25);
+                    night.leader("maint-1", 3);
+                    night.wait(25);
+                    night.uncordon("n1");
+                }),
+                ("the old leader", true, |night| {
+                    night.start("n1");
+                    night.leader("maint-2", 4);
+                    night.client = "maint-1".to_owned();
+                    night.uncordon("n1");
+                }),
+                ("an old term", true, |night| {
+                    night.start("n1");
+                    night.leader("maint-2", 4);
+                    night.record("n1", |status| status["phase"] = "Draining".into());
+                }),
+            ],
+        );
+    }
+}

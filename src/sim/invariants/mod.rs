@@ -1,0 +1,145 @@
+//! What must be true of every night: pure checks over its history.
+//!
+//! A history is the objects at the start and every step since, with what it changed. Each check replays it and
+//! answers with violations; the names are those of the list of invariants (S1 and so on).
+
+mod acts;
+mod leadership;
+mod nodes;
+mod pods;
+#[cfg(test)]
+mod run;
+#[cfg(test)]
+mod testing;
+mod views;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::store::ObjectKey;
+use crate::trace::{Step, Trace};
+
+/// All objects at one moment.
+pub type Objects = BTreeMap<ObjectKey, Arc<Value>>;
+
+/// What the checks have to know about the configuration of the night.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// `max_unavailable`
+    pub max_unavailable: usize,
+    /// Nodes that `ignore_nodes` leaves out of the count.
+    pub ignored_nodes: Vec<String>,
+    /// Clients whose name starts with this are maint's service.
+    pub service_prefix: String,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { max_unavailable: 1, ignored_nodes: Vec::new(), service_prefix: "maint".to_owned() }
+    }
+}
+
+impl Rules {
+    /// Whether a step is the service's.
+    #[must_use]
+    pub fn is_ours(&self, step: &Step) -> bool {
+        step.client.starts_with(&self.service_prefix)
+    }
+}
+
+/// A night.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// The objects before the first step.
+    pub initial: Objects,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl History {
+    /// The history that a trace tells; `initial` is the store's snapshot from before its first step.
+    #[must_use]
+    pub fn of(initial: Objects, trace: &Trace) -> Self {
+        Self { initial, steps: trace.steps().to_vec() }
+    }
+
+    /// Calls `look` before each step with the objects as they are then.
+    fn replay(&self, mut look: impl FnMut(&Objects, &Step)) {
+        let mut objects = self.initial.clone();
+        for step in &self.steps {
+            look(&objects, step);
+            for change in &step.changes {
+                match &change.after {
+                    Some(after) => objects.insert(change.key.clone(), Arc::clone(after)),
+                    None => objects.remove(&change.key),
+                };
+            }
+        }
+    }
+}
+
+/// A broken invariant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub invariant: &'static str,
+    /// At which step.
+    pub step: u64,
+    /// What was done, with names.
+    pub what: String,
+}
+
+/// A check.
+pub type Check = fn(&Rules, &History) -> Vec<Violation>;
+
+/// All checks, by name.
+pub const INVARIANTS: &[(&str, Check)] = &[
+    ("S1", nodes::never_one_too_many),
+    ("S4", acts::unknown_never_passes),
+    ("S5", leadership::only_the_leader_writes),
+    ("S6", nodes::only_our_own_cordon),
+    ("S7", pods::only_evictions_that_are_ours),
+    ("S8", acts::kured_lock_is_respected),
+    ("S9", acts::no_second_reboot),
+    ("S10", pods::cordon_only_evicts_nothing),
+    ("S13", pods::nothing_is_repaired),
+    ("S16", acts::intent_before_act),
+];
+
+/// Runs all checks.
+#[must_use]
+pub fn check_all(rules: &Rules, history: &History) -> Vec<Violation> {
+    INVARIANTS.iter().flat_map(|(_, check)| check(rules, history)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Night;
+    use serde_json::json;
+
+    #[test]
+    fn a_good_night_breaks_nothing_and_a_bad_one_is_named() {
+        let good = Night::run(|night| {
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+            night.edit("world", "n1", |node| node["status"]["nodeInfo"]["bootID"] = json!("second"));
+            night.record("n1", |status| status["phase"] = json!("Verifying"));
+            night.uncordon("n1");
+            night.record("n1", |status| status["phase"] = json!("Succeeded"));
+            night.start("n2");
+        });
+        assert_eq!(good, Vec::new());
+        let bad = Night::run(|night| {
+            night.start("n1");
+            night.wait(31);
+            night.act("n2", "boot-n1");
+        });
+        let mut names: Vec<_> = bad.iter().map(|violation| violation.invariant).collect();
+        names.dedup();
+        assert_eq!(names, ["S1", "S4", "S5", "S9", "S16"]);
+    }
+}

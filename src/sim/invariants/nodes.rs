@@ -1,0 +1,178 @@
+//! S1 and S6: how many nodes are away, and whose cordon it is.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::views::{self, HOLD, changes, in_flight, is_cordoned};
+use super::{History, Objects, Rules, Violation};
+use crate::store::object;
+
+/// Nodes that are NotReady, cordoned by anyone, or in flight.
+fn unavailable(rules: &Rules, objects: &Objects) -> BTreeSet<String> {
+    let away = |node: &Value| is_cordoned(node) || !object::is_true(node, "Ready");
+    let nodes = views::all(objects, "", "nodes").filter(|(_, node)| away(node)).map(|(key, _)| key.name.clone());
+    let flying = views::records(objects).filter(|record| in_flight(record));
+    let flying = flying.map(|record| object::text(record, "/spec/nodeName").to_owned());
+    let mut found: BTreeSet<String> = nodes.chain(flying).collect();
+    found.retain(|name| !rules.ignored_nodes.contains(name));
+    found
+}
+
+/// S1: a node is cordoned or rebooted only while fewer others than the limit are away.
+pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
+    let mut found = Vec::new();
+    history.replay(|objects, step| {
+        if !rules.is_ours(step) {
+            return;
+        }
+        let cordoned = changes(step, "", "nodes").filter(|change| {
+            let before = change.before.as_ref().is_some_and(|node| is_cordoned(node));
+            !before && change.after.as_ref().is_some_and(|node| is_cordoned(node))
+        });
+        let mut touched: Vec<(String, &str)> = cordoned.map(|change| (change.key.name.clone(), "cordoned")).collect();
+        touched.extend(views::acts(objects, step).into_iter().map(|act| (act.node, "rebooted")));
+        for (node, verb) in touched {
+            let mut others = unavailable(rules, objects);
+            others.remove(&node);
+            if others.len() >= rules.max_unavailable {
+                let what = format!("node {node} was {verb} while {others:?} were away");
+                found.push(Violation { invariant: "S1", step: step.number, what });
+            }
+        }
+    });
+    found
+}
+
+fn strings(node: &Value) -> serde_json::Map<String, Value> {
+    node.pointer("/metadata/annotations").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// S6: only a cordon of ours is removed, by its record, and nothing foreign is touched on the way.
+pub fn only_our_own_cordon(rules: &Rules, history: &History) -> Vec<Violation> {
+    let mut found = Vec::new();
+    history.replay(|objects, step| {
+        if !rules.is_ours(step) {
+            return;
+        }
+        for change in changes(step, "", "nodes") {
+            let (Some(before), Some(after)) = (&change.before, &change.after) else { continue };
+            let mut bad = |what: String| {
+                let what = format!("node {}: {what}", change.key.name);
+                found.push(Violation { invariant: "S6", step: step.number, what });
+            };
+            if is_cordoned(before)
+                && !is_cordoned(after)
+                && let Some(why) = foreign_cordon(objects, before)
+            {
+                bad(format!("uncordoned although {why}"));
+            }
+            let (old, new) = (strings(before), strings(after));
+            for key in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+                let foreign = !key.starts_with("maint.dev/") || key == HOLD;
+                if foreign && old.get(key) != new.get(key) {
+                    bad(format!("annotation {key} is not ours and was changed"));
+                }
+            }
+            if before.pointer("/spec/taints") != after.pointer("/spec/taints") {
+                bad("its taints were changed".to_owned());
+            }
+        }
+    });
+    found
+}
+
+fn foreign_cordon(objects: &Objects, node: &Value) -> Option<String> {
+    let Some((uid, _)) = views::owner(node) else { return Some("it has no owner annotation".to_owned()) };
+    if object::annotation(node, HOLD).is_some() {
+        return Some("somebody holds it".to_owned());
+    }
+    let Some(record) = views::records(objects).find(|record| object::uid(record) == uid) else {
+        return Some(format!("its owner {uid} is no record"));
+    };
+    if record.pointer("/status/node/wasUnschedulable").and_then(Value::as_bool) == Some(true) {
+        return Some("it was cordoned before".to_owned());
+    }
+    let entries = node.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let owns = |entry: &&Value| entry.pointer("/fieldsV1/f:spec/f:unschedulable").is_some();
+    let manager = entries.into_iter().flatten().find(owns).map(|entry| object::text(entry, "/manager"));
+    manager.filter(|manager| *manager != "maint").map(|manager| format!("{manager} cordoned it again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Night;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn s1() {
+        Night::rows(
+            "S1",
+            &[
+                ("one at a time", false, |night| night.start("n1")),
+                ("another is NotReady", true, |night| {
+                    night.not_ready("n2");
+                    night.start("n1");
+                }),
+                ("another is cordoned by somebody", true, |night| {
+                    night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
+                    night.start("n1");
+                }),
+                ("another is in flight", true, |night| {
+                    night.start("n2");
+                    night.start("n1");
+                }),
+                ("rebooted while another is NotReady", true, |night| {
+                    night.start("n1");
+                    night.not_ready("n2");
+                    night.intend("n1");
+                    night.act("n1", "boot-n1");
+                }),
+            ],
+        );
+    }
+
+    #[test]
+    fn s6() {
+        Night::rows(
+            "S6",
+            &[
+                ("ours", false, |night| {
+                    night.start("n1");
+                    night.uncordon("n1");
+                }),
+                ("without owner annotation", true, |night| {
+                    night.edit("somebody", "n1", |node| node["spec"]["unschedulable"] = json!(true));
+                    night.uncordon("n1");
+                }),
+                ("held", true, |night| {
+                    night.start("n1");
+                    night.edit("somebody", "n1", |node| object::annotate(node, HOLD, "{}"));
+                    night.uncordon("n1");
+                }),
+                ("cordoned again by somebody", true, |night| {
+                    night.start("n1");
+                    night.edit("somebody", "n1", |node| {
+                        node["metadata"]["managedFields"] =
+                            json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
+                    });
+                    night.uncordon("n1");
+                }),
+                ("was cordoned before", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| status["node"] = json!({"wasUnschedulable": true}));
+                    night.uncordon("n1");
+                }),
+                ("a foreign annotation", true, |night| {
+                    night.edit("maint-1", "n1", |node| object::annotate(node, "example.com/x", "y"));
+                }),
+                ("a taint", true, |night| {
+                    night.edit("maint-1", "n1", |node| {
+                        node["spec"]["taints"] = json!([{"key": "x", "effect": "NoSchedule"}]);
+                    });
+                }),
+            ],
+        );
+    }
+}

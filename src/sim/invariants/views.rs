@@ -1,0 +1,128 @@
+//! Reading nodes, records and acts out of a history.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Objects;
+use crate::store::{Change, ObjectKey, object};
+use crate::trace::Step;
+use crate::world::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE};
+
+pub const OWNER: &str = "maint.dev/owner";
+pub const HOLD: &str = "maint.dev/hold";
+pub const KURED_LOCK: &str = "weave.works/kured-node-lock";
+
+/// All objects of a resource.
+pub fn all<'a>(
+    objects: &'a Objects,
+    group: &'a str,
+    resource: &'a str,
+) -> impl Iterator<Item = (&'a ObjectKey, &'a Value)> {
+    objects
+        .iter()
+        .filter(move |(key, _)| key.resource.group == group && key.resource.resource == resource)
+        .map(|(key, object)| (key, object.as_ref()))
+}
+
+pub fn node<'a>(objects: &'a Objects, name: &str) -> Option<&'a Value> {
+    objects.get(&ObjectKey::node(name)).map(Arc::as_ref)
+}
+
+pub fn is_cordoned(node: &Value) -> bool {
+    node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
+}
+
+pub fn boot_id(node: &Value) -> &str {
+    object::text(node, "/status/nodeInfo/bootID")
+}
+
+/// The owner annotation {maintenance, term}.
+pub fn owner(node: &Value) -> Option<(String, i64)> {
+    let value: Value = serde_json::from_str(object::annotation(node, OWNER)?).ok()?;
+    Some((value.get("maintenance")?.as_str()?.to_owned(), value.get("term")?.as_i64()?))
+}
+
+pub fn phase(record: &Value) -> &str {
+    match object::text(record, "/status/phase") {
+        "" => "Pending",
+        phase => phase,
+    }
+}
+
+pub fn in_flight(record: &Value) -> bool {
+    !matches!(phase(record), "Pending" | "Succeeded" | "Failed" | "Cancelled")
+}
+
+pub fn records(objects: &Objects) -> impl Iterator<Item = &Value> {
+    all(objects, "maint.dev", "maintenances").map(|(_, record)| record)
+}
+
+/// The record in flight of a node.
+pub fn record_of<'a>(objects: &'a Objects, node: &str) -> Option<&'a Value> {
+    records(objects).find(|record| in_flight(record) && object::text(record, "/spec/nodeName") == node)
+}
+
+/// The changes of a step to one resource.
+pub fn changes<'a>(step: &'a Step, group: &'a str, resource: &'a str) -> impl Iterator<Item = &'a Change> {
+    step.changes
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(move |change| change.key.resource.group == group && change.key.resource.resource == resource)
+}
+
+pub fn is_eviction(step: &Step) -> bool {
+    step.resource == "pods" && step.subresource == "eviction" && step.verb == "create"
+}
+
+/// An act that cannot be taken back: the node, and the boot ID that it expects to replace if it says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    pub node: String,
+    pub expected: Option<String>,
+}
+
+/// The acts of a step: an action pod that is created, or kured's lock that is given to a node.
+pub fn acts(objects: &Objects, step: &Step) -> Vec<Act> {
+    let mut found: Vec<Act> = changes(step, "", "pods")
+        .filter(|change| change.before.is_none() && change.key.namespace == ACTION_NAMESPACE)
+        .filter_map(|change| change.after.as_ref())
+        .filter(|pod| object::annotation(pod, ACTION_ANNOTATION) == Some("true"))
+        .map(|pod| Act { node: object::text(pod, "/spec/nodeName").to_owned(), expected: expected(pod) })
+        .collect();
+    for change in changes(step, "apps", "daemonsets") {
+        let (Some(before), Some(after)) = (&change.before, &change.after) else { continue };
+        let held = holders(before);
+        for holder in holders(after).into_iter().filter(|holder| !held.contains(holder)) {
+            if node(objects, &holder).is_some() {
+                found.push(Act { node: holder, expected: None });
+            }
+        }
+    }
+    found
+}
+
+fn expected(pod: &Value) -> Option<String> {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array)?;
+    let entries = containers.iter().filter_map(|container| container.get("env")?.as_array()).flatten();
+    let entry = entries.into_iter().find(|entry| object::text(entry, "/name") == ACTION_BOOT_ID);
+    let text = entry
+        .map(|entry| object::text(entry, "/value"))
+        .or_else(|| object::annotation(pod, "maint.dev/expected-boot-id"));
+    text.map(str::to_owned)
+}
+
+/// The entries of kured's lock in both formats; an unreadable one is one null entry.
+pub fn locks(daemon_set: &Value) -> Vec<Value> {
+    let Some(text) = object::annotation(daemon_set, KURED_LOCK) else { return Vec::new() };
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return vec![Value::Null] };
+    match value.get("locks") {
+        Some(Value::Array(list)) => list.clone(),
+        Some(_) => Vec::new(),
+        None => vec![value],
+    }
+}
+
+pub fn holders(daemon_set: &Value) -> Vec<String> {
+    locks(daemon_set).iter().map(|lock| object::text(lock, "/nodeID").to_owned()).collect()
+}
