@@ -8,6 +8,7 @@ mod explain;
 mod live;
 mod logging;
 mod matrix;
+mod serve;
 mod terminal;
 
 use std::path::PathBuf;
@@ -83,6 +84,8 @@ enum Verb {
     Check(check::Check),
     /// Ask every API server for every kubelet by a fresh connection. Changes nothing
     Matrix,
+    /// Run the service: stand for the Lease, drive runs while leading
+    Serve(serve::Serve),
     /// Explain a reason or a gate; without a name, list the gates
     Explain(explain::Explain),
     /// Look at the configuration
@@ -104,6 +107,7 @@ pub async fn run() -> Exit {
     let done = match &cli.verb {
         Verb::Check(check) => check.run(&cli.common).await,
         Verb::Matrix => matrix::run(&cli.common).await,
+        Verb::Serve(serve) => serve.run(&cli.common).await,
         Verb::Explain(explain) => explain.run(&cli.common),
         Verb::Config(config) => config.run(&cli.common),
     };

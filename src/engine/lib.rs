@@ -3,7 +3,7 @@
 //! `runtime` is the one place for time, tasks and randomness; `ports` are the traits towards the cluster; `client`
 //! builds kube clients; `observe` turns answers into facts; `probe` asks every API server for every kubelet; `lead`
 //! holds the Lease; `execute` does what the plan asks, fenced by it; `drive` runs one task for each run in flight;
-//! `request` asks for things as a person may; `deliver` takes messages out.
+//! `request` asks for things as a person may; `deliver` takes messages out; `serve` puts a replica together.
 
 pub mod client;
 pub mod deliver;
@@ -15,5 +15,6 @@ pub mod ports;
 pub mod probe;
 pub mod request;
 pub mod runtime;
+pub mod serve;
 #[cfg(test)]
 mod testing;
