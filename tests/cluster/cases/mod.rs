@@ -1,5 +1,6 @@
 //! All cases of the cluster tests. Each proves something and restores what it broke; `reset` comes between them anyway.
 
+pub mod check;
 mod plane;
 mod reboots;
 mod tunnels;
@@ -34,5 +35,5 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), tunnels::cases(), reboots::cases()].into_iter().flatten().collect()
+    [plane::cases(), tunnels::cases(), check::cases(), reboots::cases()].into_iter().flatten().collect()
 }
