@@ -54,10 +54,18 @@ async fn same(cluster: Arc<Cluster>, home: Option<Volume>) -> Result<()> {
         save(&cluster, &folder, format).await?;
         // A dump needs no cluster: this kubeconfig leads nowhere.
         let path = folder.display().to_string();
-        let dump = check(&cluster, Path::new("/nowhere"), &["--from", &path]).await?;
+        let dump = check(&cluster, Path::new("/nowhere"), &["--from", &path, "--complete"]).await?;
         ensure!(dump.exit == wanted_exit, "{format}: exit {}:\n{}", dump.exit, dump.text);
         ensure!(dump.report["source"]["kind"] == "dump" && live.report["source"]["kind"] == "live", "sources");
         compare(&live.report, &dump.report).with_context(|| format!("{format}:\n{}\n{}", live.text, dump.text))?;
+        // Nothing is attached here, and kubectl writes an empty list for "none" and for "forbidden" alike.
+        let doubtful = check(&cluster, Path::new("/nowhere"), &["--from", &path]).await?;
+        ensure!(doubtful.exit == if wanted_exit == 0 { 4 } else { wanted_exit }, "{format}: exit {}", doubtful.exit);
+        ensure!(
+            doubtful.gates("unknown").contains(&"attachments") && doubtful.text.contains("--complete"),
+            "{}",
+            doubtful.text
+        );
         std::fs::remove_dir_all(&folder)?;
         row_done();
     }
