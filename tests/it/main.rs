@@ -11,5 +11,6 @@
 mod check;
 mod config;
 mod explain;
+mod live;
 mod support;
 mod tidy;

@@ -1,5 +1,6 @@
 //! All cases of the cluster tests. Each proves something and restores what it broke; `reset` comes between them anyway.
 
+pub mod check;
 mod conformance;
 mod plane;
 mod reboots;
@@ -35,5 +36,8 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), conformance::cases(), tunnels::cases(), reboots::cases()].into_iter().flatten().collect()
+    [plane::cases(), conformance::cases(), tunnels::cases(), check::cases(), reboots::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
