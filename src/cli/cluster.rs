@@ -11,7 +11,7 @@ use maint_core::config::Settings;
 use maint_core::facts::{Facts, Fields, Item, Lease, Node, Observation, Source as _};
 use maint_core::jiff::Timestamp;
 use maint_core::plan::{phase_of, stamp};
-use maint_engine::client::{Exchange, connect, get, install_crypto_provider};
+use maint_engine::client::{Access, Exchange, connect, get, install_crypto_provider};
 use maint_engine::drive::{KubeRecords, Records as _};
 use maint_engine::execute::WriteError;
 use maint_engine::observe::{KubeReader, LiveObserver};
@@ -34,7 +34,7 @@ const NAMES_IN_AN_ERROR: usize = 10;
 pub struct Who {
     /// Your name in the record; else USER@host
     #[arg(long = "as", value_name = "NAME")]
-    name: Option<String>,
+    person: Option<String>,
 }
 
 impl Who {
@@ -43,7 +43,7 @@ impl Who {
     /// # Errors
     /// If an empty one was given.
     pub fn name(&self) -> Result<String, Failure> {
-        match &self.name {
+        match &self.person {
             Some(name) if name.trim().is_empty() => {
                 Err(Failure::usage("--as needs a name: it says who asked, at three in the morning"))
             }
@@ -116,17 +116,21 @@ impl Session {
         let clock = Clock::real();
         let connected = connect(&common.access(), &clock).await;
         let (access, client) = connected.map_err(|cause| CannotAsk { cause })?;
+        Ok(Self::of(settings, clock, Rng::from_os(), access, client))
+    }
+
+    /// One over a client that is connected already.
+    pub fn of(settings: Settings, clock: Clock, rng: Rng, access: Access, client: kube::Client) -> Self {
         let reader = KubeReader::new(client.clone(), clock.clone());
-        let observer = LiveObserver::new(reader, access, Arc::new(settings.clone()), clock.clone());
-        Ok(Self {
-            rng: Rng::from_os(),
+        Self {
+            rng,
             requests: Requests::new(client.clone(), clock.clone(), settings.namespace.clone()),
             records: KubeRecords::new(client.clone(), clock.clone()),
+            observer: LiveObserver::new(reader, access, Arc::new(settings.clone()), clock.clone()),
             settings,
             clock,
             client,
-            observer,
-        })
+        }
     }
 
     /// The present time, in whole seconds as records have it.
@@ -323,10 +327,10 @@ mod tests {
     fn nobody_is_nameless() {
         let rows = [("given", Some(" anna "), Some("anna")), ("empty", Some(" "), None)];
         for (row, given, wanted) in rows {
-            let who = Who { name: given.map(str::to_owned) };
+            let who = Who { person: given.map(str::to_owned) };
             assert_eq!(who.name().ok().as_deref(), wanted, "{row}");
         }
-        assert!(!Who { name: None }.name().expect("a name").is_empty());
+        assert!(!Who { person: None }.name().expect("a name").is_empty());
     }
 
     #[test]

@@ -22,6 +22,8 @@ mod run;
 mod show;
 mod status;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod time;
 mod words;
 

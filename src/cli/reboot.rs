@@ -2,6 +2,7 @@
 
 use clap::Args;
 use maint_core::api::Action;
+use maint_core::api::record::MaintenanceSpec;
 use maint_core::config::{Scope, Settings};
 use maint_core::report::RunDocument;
 
@@ -33,19 +34,24 @@ impl Reboot {
     /// # Errors
     /// See [`Ask`].
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
-        let settings = common.settings()?;
-        let scope = Scope::find(&settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
-        let action = self.action_for(&settings, &scope)?;
-        let wish = self.ask.wish(&settings, &scope, action, false)?;
+        let (wish, scope) = self.wish(&common.settings()?)?;
         let session = Session::open(common).await?;
         self.on(&session, common, wish, &scope, Interrupts::listen()?).await
     }
 
-    async fn on(
+    /// What is asked for, and its scope.
+    pub(super) fn wish(&self, settings: &Settings) -> Result<(MaintenanceSpec, Scope), Failure> {
+        let scope = Scope::find(settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+        let action = self.action_for(settings, &scope)?;
+        Ok((self.ask.wish(settings, &scope, action, false)?, scope))
+    }
+
+    /// Runs it on a connected cluster.
+    pub(super) async fn on(
         &self,
         session: &Session,
         common: &Common,
-        wish: maint_core::api::record::MaintenanceSpec,
+        wish: MaintenanceSpec,
         scope: &Scope,
         interrupts: Interrupts,
     ) -> anyhow::Result<Exit> {

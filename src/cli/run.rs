@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use clap::Args;
 use maint_core::api::Action;
-use maint_core::api::record::{Maintenance, Word};
-use maint_core::config::Scope;
+use maint_core::api::record::{Maintenance, MaintenanceSpec, Word};
+use maint_core::config::{Scope, Settings};
 use maint_engine::drive::Records as _;
 use maint_engine::execute::WriteError;
 use maint_engine::request::Field;
@@ -49,19 +49,25 @@ impl Run {
     /// # Errors
     /// See [`Ask`]; and if the command cannot be found on this machine.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
-        let settings = common.settings()?;
-        let scope = Scope::find(&settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
-        let wish = self.ask.wish(&settings, &scope, Action::External, true)?;
-        self.find_command()?;
+        let (wish, scope) = self.wish(&common.settings()?)?;
         let session = Session::open(common).await?;
         self.on(&session, common, wish, &scope, Interrupts::listen()?).await
     }
 
-    async fn on(
+    /// What is asked for, and its scope.
+    pub(super) fn wish(&self, settings: &Settings) -> Result<(MaintenanceSpec, Scope), Failure> {
+        let scope = Scope::find(settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+        let wish = self.ask.wish(settings, &scope, Action::External, true)?;
+        self.find_command()?;
+        Ok((wish, scope))
+    }
+
+    /// Runs it on a connected cluster.
+    pub(super) async fn on(
         &self,
         session: &Session,
         common: &Common,
-        wish: maint_core::api::record::MaintenanceSpec,
+        wish: MaintenanceSpec,
         scope: &Scope,
         interrupts: Interrupts,
     ) -> anyhow::Result<Exit> {
@@ -75,6 +81,10 @@ impl Run {
             Claimed::Ours => self.execute(&mut watcher, common, &by).await?,
             Claimed::Never { why, exit } => {
                 watcher.tell(&format!("the command was NOT run: {why}"))?;
+                if exit == Some(Exit::Error) {
+                    // The leader would wait for a claim that never comes.
+                    call_off(&mut watcher, &name, &by).await?;
+                }
                 if let Some(exit) = exit {
                     return Ok(exit);
                 }
@@ -221,7 +231,7 @@ async fn call_off(watcher: &mut Watcher<'_>, name: &str, by: &str) -> anyhow::Re
     match said {
         Ok(()) => {
             let text = "is cancelled, since nobody would run its command; everything is put back";
-            watcher.tell(&format!("interrupted: {name} {text}\n  look: maint show {name}"))?;
+            watcher.tell(&format!("{name} {text}\n  look: maint show {name}"))?;
             Ok(true)
         }
         Err(error) => {

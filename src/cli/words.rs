@@ -75,20 +75,24 @@ impl Resume {
     /// # Errors
     /// If there is no such record, or it is not held.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
-        let by = self.who.name()?;
         let session = Session::open(common).await?;
+        self.on(&session, common, Interrupts::listen()?).await
+    }
+
+    /// Runs it on a connected cluster.
+    pub(super) async fn on(&self, session: &Session, common: &Common, interrupts: Interrupts) -> anyhow::Result<Exit> {
+        let by = self.who.name()?;
         let record = session.record(&self.name).await?;
         let follows = resume_follows(&record, self.accept).map_err(not_now)?;
         let word = Word { accept: self.accept, ..session.word(&by, &record) };
-        let interrupts = Interrupts::listen()?;
-        say(&session, &self.name, Field::Resume, &word).await?;
+        say(session, &self.name, Field::Resume, &word).await?;
         if !self.wait {
             told(common, &self.name, Field::Resume, &word, follows)?;
             return Ok(Exit::Fine);
         }
         terminal::talk(&format!("{follows}\n"))?;
-        let ended = Watcher::of_resumed(&session, &record, interrupts).to_the_end(None).await?;
-        conclude(&session, common, &self.name, &by, ended).await
+        let ended = Watcher::of_resumed(session, &record, interrupts).to_the_end(None).await?;
+        conclude(session, common, &self.name, &by, ended).await
     }
 }
 
