@@ -8,9 +8,11 @@
     reason = "tests end by panicking, and their tables say what their tuples are"
 )]
 
+mod api;
 mod check;
 mod config;
 mod explain;
 mod live;
 mod support;
 mod tidy;
+mod verbs;
