@@ -20,7 +20,7 @@ async fn run(cluster: &Cluster, arguments: &[&str]) -> (Exit, String) {
     let cli = Cli::try_parse_from([&["maint"], arguments].concat()).expect("usage");
     let session = cluster.session();
     let settings = Settings::default();
-    let interrupts = Interrupts::none();
+    let interrupts = || Ok(Interrupts::none());
     let done = match &cli.verb {
         Verb::Reboot(verb) => match verb.wish(&settings) {
             Ok((wish, scope)) => verb.on(&session, &cli.common, wish, &scope, interrupts).await,
