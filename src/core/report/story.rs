@@ -156,7 +156,7 @@ fn needs_of(record: &Maintenance, status: &MaintenanceStatus) -> Vec<(String, &'
             wanted.push((format!("maint resume {name} --accept"), "go on as if green"));
             wanted.push((format!("maint cancel {name} --accept"), "uncordon unproven and end it"));
         }
-        Phase::Returning if waits_for_done(record) => {
+        _ if waits_for_done(record) => {
             wanted.push((format!("maint done {name}"), "once you have acted on the node"));
         }
         Phase::Pending | Phase::Failed => wanted.extend(explain(status)),
@@ -169,9 +169,12 @@ fn needs_of(record: &Maintenance, status: &MaintenanceStatus) -> Vec<(String, &'
 }
 
 /// Somebody was told to act and has not said that it is done.
-fn waits_for_done(record: &Maintenance) -> bool {
+pub(super) fn waits_for_done(record: &Maintenance) -> bool {
     let spec = &record.spec;
-    spec.action == Action::External.as_str() && !spec.command_waits && spec.action_done.is_none()
+    phase_of(record) == Phase::Returning
+        && spec.action == Action::External.as_str()
+        && !spec.command_waits
+        && spec.action_done.is_none()
 }
 
 /// The runbook of what it ended or waits for.
