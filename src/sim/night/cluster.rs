@@ -1,5 +1,7 @@
 //! The healthy cluster that nights begin with, and the settings of the service.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use maint_core::config::{PodAction, Settings};
 use serde_json::{Value, json};
@@ -41,10 +43,11 @@ fn lease(namespace: &str, name: &str, holder: Option<&str>, now: Timestamp) -> V
         "metadata": {"name": name, "namespace": namespace}, "spec": spec})
 }
 
-/// The pace of the world: quick reboots, everything else as it is.
+/// The pace of the world: quick reboots, and etcd heartbeats that need not be waited for five minutes.
 #[must_use]
 pub fn pace() -> world::Settings {
-    world::Settings { reboot: std::time::Duration::from_secs(20), ..world::Settings::default() }
+    let (reboot, etcd_period) = (Duration::from_secs(20), Duration::from_secs(30));
+    world::Settings { reboot, etcd_period, ..world::Settings::default() }
 }
 
 /// The settings of the service: the defaults, with shorter waits where they only cost time.

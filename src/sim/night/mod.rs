@@ -42,7 +42,7 @@ pub const REPLICAS: [&str; 2] = ["maint-1", "maint-2"];
 /// When every night begins.
 const BEGIN: &str = "2026-11-30T02:00:00Z";
 /// A night that is not at rest by then has failed.
-const LIMIT: Duration = Duration::from_secs(3600);
+const LIMIT: Duration = Duration::from_secs(1800);
 /// Until then the world has come to rest.
 const WARM_UP: Duration = Duration::from_secs(20);
 

@@ -87,7 +87,7 @@ impl<'a> Person<'a> {
     /// Waits for a valid go, claims the command by compare-and-swap, and says whether it was ours to run.
     pub async fn claims(&self) -> bool {
         loop {
-            sleep(Duration::from_secs(1)).await;
+            sleep(Duration::from_millis(700)).await;
             let Some(record) = self.stage.record() else { return false };
             if plan::phase_of(&record).is_terminal() {
                 return false;

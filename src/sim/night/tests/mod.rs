@@ -1,5 +1,6 @@
 //! Nights.
 
+mod crashes;
 mod scenarios;
 
 use super::*;

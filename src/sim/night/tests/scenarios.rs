@@ -36,3 +36,12 @@ fn every_scenario_ends_as_it_must() {
         assert_eq!(night.violations, Vec::new(), "{name}");
     }
 }
+
+#[test]
+#[ignore]
+fn look() {
+    let name = std::env::var("NIGHT").unwrap_or_default();
+    let scenario = Scenario::named(&name).expect("a scenario");
+    let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
+    println!("{}\n{}", night.log.join("\n"), story(&night));
+}
