@@ -1,5 +1,12 @@
 //! The tests on a real control plane: one cluster for all cases, one case at a time.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "real time, real tasks and figures on the terminal are what this is for"
+)]
+
 #[path = "cases/mod.rs"]
 mod cases;
 #[allow(dead_code, reason = "shared with the example, and cases use what they need")]
