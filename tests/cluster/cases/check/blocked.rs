@@ -130,7 +130,10 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "check::api_server_frozen",
-        spoil: |cluster| Box::pin(freeze(cluster)),
+        spoil: |cluster| {
+            cluster.freeze_apiserver(3);
+            Box::pin(async { Ok(()) })
+        },
         wanted: &[
             says("control-plane", "APIServerNotReady", "API server worker3", "/readyz", "not reachable: ..."),
             says("kubelet-reachability", "APIServerUnreachable", "Node worker1", THROUGH_3, "server-down: ..."),
@@ -204,11 +207,6 @@ async fn blocked(cluster: Arc<Cluster>, row: &'static Row) -> Result<()> {
 
 async fn volume(cluster: Arc<Cluster>, name: &'static str, state: Volume) -> Result<()> {
     cluster.set_volume(name, state).await
-}
-
-async fn freeze(cluster: Arc<Cluster>) -> Result<()> {
-    cluster.freeze_apiserver(3);
-    Ok(())
 }
 
 /// The real kubectl, as a person uses it.
