@@ -85,6 +85,7 @@ fn a_port_that_never_answers() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a server beside the program under test; it ends with its one answer")]
 fn a_server_that_speaks_no_tls() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();

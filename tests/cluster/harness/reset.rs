@@ -121,9 +121,13 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
             client.delete(&format!("/api/v1/namespaces/{name}"), None).await?;
         }
     }
-    for kind in ["clusterrolebindings", "clusterroles"] {
+    for kind in [
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/api/v1/namespaces/default/serviceaccounts",
+    ] {
         let labelled = format!("labelSelector={}", CASE_LABEL.replace('/', "%2F"));
-        client.delete(&format!("/apis/rbac.authorization.k8s.io/v1/{kind}?{labelled}"), None).await?;
+        client.delete(&format!("{kind}?{labelled}"), None).await?;
     }
     client.delete(&format!("/api/v1/namespaces/{}/pods", objects::ACTIONS_NAMESPACE), Some(&at_once)).await?;
     // A DNS pod that a case has made unready is replaced.

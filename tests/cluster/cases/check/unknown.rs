@@ -166,8 +166,7 @@ fn expect_unread(answer: &Answer, row: &Row, value: &str) -> Result<()> {
 
 /// A service account with every right of the source table but those on one resource; its kubeconfig.
 async fn account_without(cluster: &Cluster, resource: &str) -> Result<std::path::PathBuf> {
-    let namespace = "case-rights";
-    cluster.namespace(namespace).await?;
+    let namespace = "default";
     let client = cluster.client(1).await?;
     let account = format!("without-{}", resource.replace('/', "-"));
     let labels = json!({ CASE_LABEL: "true" });
@@ -188,7 +187,8 @@ async fn account_without(cluster: &Cluster, resource: &str) -> Result<std::path:
         "metadata": { "name": account, "labels": labels },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": account },
         "subjects": [{ "kind": "ServiceAccount", "namespace": namespace, "name": account }] });
-    let object = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": account } });
+    let object =
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": account, "labels": labels } });
     client.create(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), &object).await?;
     client.create(&format!("{rbac}/clusterroles"), &role).await?;
     client.create(&format!("{rbac}/clusterrolebindings"), &binding).await?;
