@@ -130,7 +130,8 @@ impl ReadError {
 /// Builds clients for single API servers.
 pub trait Servers: Send + Sync {
     /// A client that speaks HTTP/1.1 with the API server at `host:port` and nobody else, and verifies its certificate
-    /// for the address or, if one is given, for `tls_server_name`.
+    /// for the address or, if one is given, for `tls_server_name`. Each request has a connection of its own: a fresh
+    /// dial ends its connection without notice, and must not be judged on one that was used before.
     ///
     /// # Errors
     /// If the address cannot be understood or the client cannot be built. Nothing is sent yet.

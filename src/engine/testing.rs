@@ -9,6 +9,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame};
 use kube::client::Body;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::client::ClientError;
 pub(crate) use crate::client::install_crypto_provider as install_crypto;
@@ -114,6 +116,45 @@ impl Servers for FakeServers {
             asked.lock().expect("not poisoned").push(format!("{address} {}{upgrade}", request.uri()));
             answer(&request)
         }))
+    }
+}
+
+/// A certificate authority of a test, and a listener whose certificate it signed.
+pub(crate) struct TlsListener {
+    /// The authority's certificate, DER.
+    pub root: Vec<u8>,
+    /// `127.0.0.1:port`
+    pub address: String,
+    listener: tokio::net::TcpListener,
+    acceptor: tokio_rustls::TlsAcceptor,
+}
+
+impl TlsListener {
+    /// Listens with a certificate for these names.
+    pub async fn bind(names: &[&str]) -> Self {
+        install_crypto();
+        let authority_key = KeyPair::generate().expect("a key");
+        let mut authority = CertificateParams::new(Vec::<String>::new()).expect("parameters");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = authority.self_signed(&authority_key).expect("signed");
+        let issuer = Issuer::from_params(&authority, &authority_key);
+        let key = KeyPair::generate().expect("a key");
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let leaf = CertificateParams::new(names).expect("parameters").signed_by(&key, &issuer).expect("signed");
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = rustls::ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.der().clone()], key)
+            .expect("a server");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        Self { root: root.der().to_vec(), address, listener, acceptor: Arc::new(config).into() }
+    }
+
+    /// The next connection; none where the client ended the handshake, as it does with a certificate that it rejects.
+    pub async fn accept(&self) -> Option<tokio_rustls::server::TlsStream<tokio::net::TcpStream>> {
+        let (stream, _) = self.listener.accept().await.expect("a connection");
+        self.acceptor.accept(stream).await.ok()
     }
 }
 

@@ -7,6 +7,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use maint_core::matrix::classify::{Answer, one_line};
 
+use super::unpooled::unpooled;
 use super::{ClientError, Exchange, FailureClass, get};
 use crate::ports::Servers;
 use crate::runtime::Clock;
@@ -112,7 +113,14 @@ impl Access {
     /// # Errors
     /// If it cannot be built.
     pub fn client(&self) -> Result<kube::Client, ClientError> {
-        build(self.config.clone())
+        built(kube::Client::try_from(self.config.clone()), &self.config)
+    }
+
+    /// The kind of client that single API servers are asked with, for the server of the configuration: tests need no
+    /// certificate then.
+    #[cfg(test)]
+    pub(crate) fn unpooled(&self) -> Result<kube::Client, ClientError> {
+        built(unpooled(&self.config), &self.config)
     }
 }
 
@@ -124,9 +132,7 @@ impl Servers for Access {
         if config.tls_server_name.is_none() {
             config.tls_server_name = tls_server_name.map(str::to_owned);
         }
-        // A proxy would choose the server for us.
-        config.proxy_url = None;
-        build(config)
+        built(unpooled(&config), &config)
     }
 }
 
@@ -148,11 +154,10 @@ fn server_url(address: &str) -> Result<http::Uri, ClientError> {
         .map_err(|_| bad("wanted host:port"))
 }
 
-fn build(config: Config) -> Result<kube::Client, ClientError> {
-    let server = config.cluster_url.to_string();
-    kube::Client::try_from(config).map_err(|error| match error {
+fn built(client: kube::Result<kube::Client>, config: &Config) -> Result<kube::Client, ClientError> {
+    client.map_err(|error| match error {
         kube::Error::Auth(error) => ClientError::Credentials { detail: one_line(&error.to_string()) },
-        error => ClientError::Build { server, detail: one_line(&error.to_string()) },
+        error => ClientError::Build { server: config.cluster_url.to_string(), detail: one_line(&error.to_string()) },
     })
 }
 

@@ -1,4 +1,5 @@
-//! Clients of the Kubernetes API: one for calls, and one for each API server's own address.
+//! Clients of the Kubernetes API: one for calls, and one for each API server's own address, which makes a connection
+//! of its own for each request.
 //!
 //! Neither retries by itself (kube's default would wait minutes on a 429 or 503), both have short limits, and both
 //! verify certificates always.
@@ -8,6 +9,7 @@ mod error;
 mod exchange;
 mod failover;
 mod transport;
+mod unpooled;
 
 pub use access::{Access, AccessOptions, FALLBACK_SERVER_NAME, connect};
 pub use error::ClientError;

@@ -239,4 +239,6 @@ impl Drop for Flight<'_> {
 }
 
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod tests;

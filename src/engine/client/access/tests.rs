@@ -1,16 +1,13 @@
 //! Kubeconfigs that cannot be used, and certificates over real sockets.
 
 use std::io::Write as _;
-use std::sync::Arc;
 
 use maint_core::matrix::Readiness;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 use crate::observe::{Expected, Origin, ask_all};
-use crate::testing::{client, install_crypto, refused, reply, status};
+use crate::testing::{TlsListener, client, install_crypto, refused, reply, status};
 
 const KUBECONFIG: &str = r#"
 apiVersion: v1
@@ -105,32 +102,15 @@ fn every_client_has_short_limits_and_does_not_retry() {
     assert!(reset_reader_on_write && !default_retry);
 }
 
-/// A certificate authority, and a server with a certificate for these names that answers every connection with a
-/// ready API server.
+/// The certificate authority of a server with a certificate for these names that answers every connection with a
+/// ready API server, and its address.
 async fn tls_server(names: &[&str]) -> (Vec<u8>, String) {
-    install_crypto();
-    let authority_key = KeyPair::generate().expect("a key");
-    let mut authority = CertificateParams::new(Vec::<String>::new()).expect("parameters");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let root = authority.self_signed(&authority_key).expect("signed");
-    let issuer = Issuer::from_params(&authority, &authority_key);
-    let key = KeyPair::generate().expect("a key");
-    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-    let leaf = CertificateParams::new(names).expect("parameters").signed_by(&key, &issuer).expect("signed");
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("a server");
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
+    let tls = TlsListener::bind(names).await;
+    let (root, address) = (tls.root.clone(), tls.address.clone());
     let (env, owner) = crate::testing::env();
     env.tasks.spawn(async move {
         loop {
-            let Ok((stream, _)) = listener.accept().await else { return };
-            // A client that rejects the certificate ends the handshake; the next connection is served all the same.
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let Some(mut stream) = tls.accept().await else { continue };
             let mut request = [0; 1_024];
             let _ = stream.read(&mut request).await;
             let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nok\n";
@@ -140,7 +120,7 @@ async fn tls_server(names: &[&str]) -> (Vec<u8>, String) {
     });
     // The server lives as long as the test's runtime.
     std::mem::forget(owner);
-    (root.der().to_vec(), address)
+    (root, address)
 }
 
 async fn readiness(root: Vec<u8>, address: &str, server_name: Option<&str>) -> Readiness {

@@ -250,7 +250,7 @@ async fn over_a_socket(answer: &'static str) -> (Answer, String) {
         String::from_utf8(request).expect("text")
     };
     let config = kube::Config::new(format!("http://{address}").parse().expect("a URL"));
-    let client = crate::client::Access::of(config).expect("verifies").client().expect("built");
+    let client = crate::client::Access::of(config).expect("verifies").unpooled().expect("built");
     let clock = Clock::real();
     tokio::join!(fresh_dial(&client, &clock, "node-3"), serve)
 }
