@@ -2,6 +2,9 @@
 
 mod plane;
 mod reboots;
+mod run;
+mod run_leaders;
+mod run_people;
 mod tunnels;
 
 use std::future::Future;
@@ -34,5 +37,5 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), tunnels::cases(), reboots::cases()].into_iter().flatten().collect()
+    [plane::cases(), tunnels::cases(), reboots::cases(), run::cases()].into_iter().flatten().collect()
 }

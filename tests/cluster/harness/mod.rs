@@ -10,6 +10,7 @@ pub mod control_plane;
 pub mod etcd_voter;
 pub mod kubelet;
 pub mod longhorn;
+pub mod maint;
 pub mod metrics;
 pub mod net;
 pub mod objects;
@@ -20,6 +21,7 @@ mod reset;
 pub mod run;
 pub mod verbs;
 pub mod wait;
+pub mod webhooks;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
