@@ -117,7 +117,7 @@ pub async fn run() -> Exit {
 impl Common {
     /// Which cluster.
     fn access(&self) -> AccessOptions {
-        AccessOptions { context: self.context.clone(), kubeconfig: self.kubeconfig.clone(), ..AccessOptions::default() }
+        AccessOptions { context: self.context.clone(), kubeconfig: self.kubeconfig.clone() }
     }
 
     /// The settings in force: of the file, or the defaults; with `--namespace` on top.

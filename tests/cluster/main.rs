@@ -1,5 +1,14 @@
 //! The tests on a real control plane: one cluster for all cases, one case at a time.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unused_self,
+    clippy::unused_async,
+    reason = "real processes need real time; a harness talks; its verbs read alike"
+)]
+
 #[path = "cases/mod.rs"]
 mod cases;
 #[allow(dead_code, reason = "shared with the example, and cases use what they need")]

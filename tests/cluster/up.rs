@@ -1,5 +1,14 @@
 //! The test cluster for a person: `up` brings it up and stays, the other verbs speak to the running one.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unused_self,
+    clippy::unused_async,
+    reason = "real processes need real time; a harness talks; its verbs read alike"
+)]
+
 #[allow(dead_code, reason = "shared with the tests, which use the rest")]
 #[path = "harness/mod.rs"]
 mod harness;

@@ -101,7 +101,7 @@ fn cases() -> Vec<(String, &'static GateSpec, Case)> {
 }
 
 fn case(moment: Moment, strategy: Strategy) -> Case {
-    let case = Case { moment, strategy, ..Case::healthy() };
+    let case = Case { strategy, moment, ..Case::healthy() };
     if moment == Moment::Start { case } else { case.with_run() }
 }
 

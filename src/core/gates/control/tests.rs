@@ -343,7 +343,7 @@ fn post_checks() {
             "an odd one",
             |c| {
                 c.facts.maintenance_reports =
-                    known(&[json!({"metadata": {"name": "p"}, "spec": {"kind": "post-check"}})])
+                    known(&[json!({"metadata": {"name": "p"}, "spec": {"kind": "post-check"}})]);
             },
             Unknown,
             Reason::ObservationMalformed,
@@ -367,7 +367,7 @@ fn nodes_that_nobody_proved() {
                 target(
                     c,
                     with(node("worker2"), "maint.dev/proven", &json!({"bootID": "old", "at": ago(99)}).to_string()),
-                )
+                );
             },
             Warn,
             PostCheckMissing,

@@ -149,7 +149,7 @@ fn start() {
                     "worker1",
                     "worker3",
                     "proxy error from 127.0.0.1:9345 while dialing 10.0.0.3:10250, code 502: 502 Bad Gateway",
-                )
+                );
             },
             Block,
             KubeletUnreachable,
