@@ -118,6 +118,10 @@ impl Maint {
         }
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
         client.ensure("/api/v1/namespaces", &namespace).await?;
+        // A Lease that nobody holds is taken at once; one that the first leader creates only after its whole duration.
+        let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "maint" },
+            "spec": { "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 0 } });
+        client.ensure(LEASE.trim_end_matches("/maint"), &lease).await?;
         let mut subjects = Vec::new();
         for name in REPLICAS {
             let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } });
