@@ -166,12 +166,27 @@ pub struct MaintenanceStatus {
     /// What is about to be made irreversible: written before it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intent: Option<Intent>,
+    /// When an intent was first written; from then on the act may come late, also after it was called off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offered_at: Option<String>,
     /// When it was committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub committed_at: Option<String>,
     /// When the node was seen back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned_at: Option<String>,
+    /// When our cordon was seen to be off after commit: we took it off, somebody did, or there never was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cordon_off_at: Option<String>,
+    /// Who accepted the present boot unproven (`resume --accept`), if somebody did.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub accepted_by: String,
+    /// The last `resume` that was dealt with: a word is obeyed once, whatever anybody's clock says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard_resume: Option<Word>,
+    /// The last `cancel` that was dealt with after commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard_cancel: Option<Word>,
     /// How BackingOut will end: `Failed` or `Cancelled`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ends_as: String,

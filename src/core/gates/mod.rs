@@ -28,7 +28,7 @@ mod reading;
 mod storage;
 mod target;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod verdict;
 
 use std::collections::BTreeSet;

@@ -1,43 +1,93 @@
 //! BackingOut: puts back what is ours. Nothing is left of the run when it ends.
+//!
+//! A halt keeps it waiting, unless somebody cancelled this run: then his word is the later one to be obeyed. A hold,
+//! also one that cannot be read, keeps the cordon. A request to create the action pod may still be on its way when it
+//! is called off: an API server works on a request for up to 60 s, so the node stays cordoned that long, in case the
+//! pod appears.
 
 use super::Act;
 use super::before_commit::commit;
-use super::run::{Run, SOON_SECONDS, Target};
+use super::held::let_go;
+use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
+use super::time::{after, parse_time};
+use super::words::Standing;
 use crate::api::{Action, Outcome, Phase};
+use crate::facts::Node;
+
+/// `--request-timeout` of kube-apiserver: a create that was sent is done or refused by then. In seconds.
+const LATE_CREATE_SECONDS: i64 = 60;
+/// Stands before the message while it waits for unhalt.
+const HALTED: &str = "waits for unhalt or cancel: ";
 
 pub(super) fn step(run: &mut Run<'_>) {
-    let gone = matches!(run.target(), Target::Gone);
-    if !gone && acted_already(run) {
-        return;
-    }
     let node = match run.target() {
         Target::Here(node) => Some(node),
         Target::Gone => None,
         Target::Unknown => return run.look_again_in(SOON_SECONDS),
     };
-    if gone && let Some(Some(pod)) = run.action_pod() {
-        run.act(Act::DeleteActionPod { name: pod.metadata.name.clone(), uid: pod.metadata.uid.clone() });
-        return run.look_again_in(SOON_SECONDS);
+    if node.is_some() && acted_already(run) {
+        return;
     }
-    if let Some(node) = node
-        && run.is_marked_ours(node)
-    {
-        let keep = run.was_unschedulable() || run.status.outcome == Outcome::NodeOnHold.as_str();
-        let (node_name, version) = (node.metadata.name.clone(), node.metadata.resource_version.clone());
-        run.act(if run.is_our_cordon(node) && !keep {
-            Act::Uncordon { node: node_name, resource_version: version }
-        } else {
-            Act::DropOwner { node: node_name, resource_version: version }
-        });
-        return run.look_again_in(SOON_SECONDS);
+    if waits(run) {
+        return run.look_again_in(LOOK_SECONDS);
     }
-    let ends_as = run.status.ends_as.parse().unwrap_or(Phase::Failed);
+    match node {
+        Some(node) => {
+            if may_come_late(run) {
+                return run.look_again_in(SOON_SECONDS);
+            }
+            if put_back(run, node) {
+                return;
+            }
+        }
+        // What is left of a node that is gone: the pod that was to act on it.
+        None => match run.action_pod() {
+            None => return run.look_again_in(SOON_SECONDS),
+            Some(Some(pod)) => {
+                run.act(Act::DeleteActionPod { name: pod.metadata.name.clone(), uid: pod.metadata.uid.clone() });
+                return run.look_again_in(SOON_SECONDS);
+            }
+            Some(None) => {}
+        },
+    }
+    // Whatever the record says, backing out is never a success.
+    let ends_as = if run.status.ends_as == Phase::Cancelled.as_str() { Phase::Cancelled } else { Phase::Failed };
     let (outcome, why) = (run.status.outcome.clone(), run.status.message.clone());
     run.end(ends_as, &outcome, why);
 }
 
+/// Whether a halt keeps it still.
+fn waits(run: &mut Run<'_>) -> bool {
+    let why = run.status.message.strip_prefix(HALTED).unwrap_or(&run.status.message).to_owned();
+    let waits = !run.halt().is_free() && run.input.record.spec.cancel.is_none();
+    run.status.message = if waits { format!("{HALTED}{why}") } else { why };
+    waits
+}
+
+fn put_back(run: &mut Run<'_>, node: &Node) -> bool {
+    if node.boot_id != run.boot_id_before() && !node.boot_id.is_empty() {
+        run.warn("the node booted anew while it was put back: run `maint post-check`");
+    }
+    let on_hold = run.hold_on(node);
+    if let Standing::Unreadable(why) = &on_hold {
+        run.warn(format!("the cordon stays: {why}"));
+    }
+    let keep = !on_hold.is_free() || run.status.outcome == Outcome::NodeOnHold.as_str();
+    if let_go(run, node, keep) {
+        return true;
+    }
+    let wanted = keep || run.was_unschedulable();
+    if node.is_cordoned() && !wanted {
+        run.warn("the node stays cordoned: that cordon is not ours");
+    }
+    false
+}
+
 /// Closing the grant lost the race: the act was on its way before we took it back. Then nothing is undone.
 fn acted_already(run: &mut Run<'_>) -> bool {
+    if run.status.offered_at.is_none() {
+        return false;
+    }
     match run.action() {
         Ok(Action::Pod) => match run.action_pod() {
             None => {
@@ -50,10 +100,16 @@ fn acted_already(run: &mut Run<'_>) -> bool {
             }
             Some(None) => false,
         },
-        Ok(Action::External) if run.input.record.spec.claimed.is_some() => {
-            commit(run, "the command was claimed before it could be called off");
+        Ok(Action::External) if run.was_taken() => {
+            commit(run, "the command was taken before it could be called off");
             true
         }
         _ => false,
     }
+}
+
+fn may_come_late(run: &Run<'_>) -> bool {
+    let asked = run.status.offered_at.is_some() && matches!(run.action(), Ok(Action::Pod));
+    let since = parse_time(run.status.step_started_at.as_ref());
+    asked && since.is_some_and(|since| run.input.now < after(since, LATE_CREATE_SECONDS))
 }

@@ -3,23 +3,40 @@
 use super::drain::{self, Drained};
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
+use super::words::Standing;
 use super::{Act, owned};
-use crate::api::Owner;
 use crate::api::record::Intent;
-use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Phase, Status, Strategy};
+use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Owner, Phase, Reason, Status, Strategy};
 use crate::facts::Node;
 
 pub(super) fn cordoning(run: &mut Run<'_>) {
-    let Some((node, findings)) = still_ours_to_do(run, Moment::Cordoned, false) else { return };
+    let Some((node, mut findings)) = still_ours_to_do(run, Moment::Cordoned, false) else { return };
+    let (marked, was) = (run.is_marked_ours(node), run.was_unschedulable());
+    if marked && !still_cordoned(run, node) {
+        return cordon_lost(run, node);
+    }
+    if !marked && node.unschedulable != was {
+        // Since the gates agreed somebody else cordoned it, or lifted the cordon that a person had let stay.
+        let (outcome, why) = if was {
+            (Outcome::CordonRemoved.as_str(), "somebody took off the cordon that was there")
+        } else {
+            (Reason::TargetCordonedByOther.as_str(), "somebody else cordoned the node first")
+        };
+        return run.back_out_for(outcome, Phase::Failed, why);
+    }
+    // Gate `target` asks for the cordon that this phase is about to write; it is judged above.
+    findings.retain(|finding| finding.gate != GateId::Target);
     if !holds_up(run, &findings) {
         return;
     }
-    if owned::owner_of(node).is_some_and(|owner| owner == owner_now(run)) && node.is_cordoned() {
-        match run.strategy() {
+    if marked && owned::owner_of(node).is_some_and(|owner| owner == owner_now(run)) {
+        return match run.strategy() {
             Strategy::Drain => run.enter(Phase::Draining, "cordoned; pods are evicted"),
             Strategy::CordonOnly => run.enter(Phase::Acting, "cordoned; no pod is evicted"),
-        }
-        return;
+        };
+    }
+    if run.is_late() {
+        return run.back_out(Outcome::HandoverTimeout, Phase::Failed, "the cordon could not be written in time");
     }
     run.act(cordon(run, node));
     run.look_again_in(SOON_SECONDS);
@@ -54,26 +71,49 @@ pub(super) fn acting(run: &mut Run<'_>) {
     match run.action() {
         Ok(Action::Pod) => match run.action_pod() {
             None => return run.look_again_in(SOON_SECONDS),
-            Some(Some(_)) if run.status.intent.is_some() => return commit(run, "the action pod was created"),
-            Some(_) => {}
-        },
-        Ok(Action::External) => {
-            if run.input.record.spec.claimed.is_some() && run.status.intent.is_some() {
-                return commit(run, "the command was claimed");
+            Some(Some(_)) if run.status.offered_at.is_some() => return commit(run, "the action pod was created"),
+            Some(Some(pod)) => {
+                let why = format!("there is a pod {} that this run did not create", pod.metadata.full_name());
+                return run.back_out(Outcome::ActionNotStarted, Phase::Failed, why);
             }
-        }
+            Some(None) => {}
+        },
+        Ok(Action::External) if run.was_taken() => return commit(run, "the command was claimed"),
+        Ok(Action::External) => {}
         Err(error) => return run.back_out(Outcome::ActionNotStarted, Phase::Failed, error.to_string()),
     }
     let Some((node, findings)) = still_ours_to_do(run, Moment::Handover, true) else { return };
     if restamp(run, node) {
         return;
     }
-    if !holds_up(run, &findings) {
+    if !holds_up(run, &findings) || !stays_drained(run) {
         // A go that was given and not taken is withdrawn: the same write makes the claim fail.
         run.status.intent = None;
         return;
     }
+    if run.is_late() {
+        let limit = run.status.limits.as_ref().map_or(0, |limits| limits.handover_seconds);
+        let why = match run.action() {
+            Ok(Action::External) => format!("nobody claimed the command within {limit} s"),
+            _ => format!("the action pod could not be created within {limit} s"),
+        };
+        return run.back_out(Outcome::ActionNotStarted, Phase::Failed, why);
+    }
     hand_over(run, node);
+}
+
+/// Pods that came back after the drain are as good as a gate that blocks.
+fn stays_drained(run: &mut Run<'_>) -> bool {
+    if run.strategy() != Strategy::Drain {
+        return true;
+    }
+    let why = match drain::look(run) {
+        Drained::Empty => return true,
+        Drained::Unknown => "whether the node is still drained could not be read".to_owned(),
+        Drained::Waiting | Drained::Evict(_) => format!("pods are on the node again: {}", drain::waiting_line(run)),
+    };
+    held_up_by(run, &why);
+    false
 }
 
 /// The intent is written first; with it in the record, the act follows in the next step.
@@ -90,6 +130,7 @@ fn hand_over(run: &mut Run<'_>, node: &Node) {
             valid_until: stamp(after(now, run.settings().go_seconds)),
         });
         if first {
+            run.status.offered_at = Some(stamp(now));
             run.note(format!("gates agree: boot {} may be replaced", node.boot_id));
             if external && !run.input.record.spec.command_waits {
                 // It is told to a person, and from then on he may have acted.
@@ -110,6 +151,9 @@ fn hand_over(run: &mut Run<'_>, node: &Node) {
 }
 
 pub(super) fn commit(run: &mut Run<'_>, why: &str) {
+    // It may have been about to end otherwise.
+    run.status.outcome.clear();
+    run.status.ends_as.clear();
     run.status.committed_at = Some(stamp(run.input.now));
     run.enter(Phase::Returning, format!("committed: {why}"));
 }
@@ -147,6 +191,14 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
         run.back_out(Outcome::Cancelled, Phase::Cancelled, why);
         return None;
     }
+    if run.boot_id_before().is_empty() {
+        run.back_out(Outcome::ActionNotStarted, Phase::Failed, "the record has lost what it knew of the node");
+        return None;
+    }
+    if let Some(why) = run.said_too_early() {
+        run.back_out(Outcome::ActionNotStarted, Phase::Failed, why);
+        return None;
+    }
     let node = match run.target() {
         Target::Here(node) => node,
         Target::Gone => {
@@ -159,32 +211,26 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
             return None;
         }
     };
-    if node.boot_id != run.boot_id_before() {
-        run.status.intent = None;
-        run.warn("the node booted anew before we acted (power loss, or a person)");
-        run.status.outcome = Outcome::RebootedElsewhere.as_str().to_owned();
-        returned(run, node);
-        run.enter(Phase::Verifying, "rebooted elsewhere; it is proven all the same");
+    if run.has_new_boot(node) {
+        rebooted_elsewhere(run, node);
         return None;
     }
     let findings = run.findings(moment);
     run.keep_findings(&findings);
-    if Run::is_on_hold(&findings) {
-        run.back_out(Outcome::NodeOnHold, Phase::Cancelled, "somebody holds the node; its cordon stays");
+    run.keep_waived(&findings);
+    if halted(run) {
         return None;
     }
-    if cordoned && !(run.is_our_cordon(node) || (run.was_unschedulable() && run.is_marked_ours(node))) {
-        let why = if node.is_cordoned() { "somebody took the cordon over" } else { "somebody took our cordon off" };
-        run.back_out(Outcome::CordonRemoved, Phase::Failed, why);
+    if let Standing::Said(by) = run.hold_on(node) {
+        let why = format!("{by} holds the node; its cordon stays");
+        run.back_out(Outcome::NodeOnHold, Phase::Cancelled, why);
         return None;
     }
-    if halted(run, &findings) {
+    if cordoned && !still_cordoned(run, node) {
+        cordon_lost(run, node);
         return None;
     }
-    let lost = findings.iter().find(|finding| {
-        matches!(finding.gate, GateId::NodesReady | GateId::Exclusive) && finding.status == Status::Block
-    });
-    if let Some(finding) = lost {
+    if let Some(finding) = findings.iter().find(|finding| another_fails(finding)) {
         let why = finding.message.clone();
         run.back_out(Outcome::OtherNodeUnavailable, Phase::Failed, why);
         return None;
@@ -192,15 +238,48 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
     Some((node, findings))
 }
 
+fn rebooted_elsewhere(run: &mut Run<'_>, node: &Node) {
+    run.status.intent = None;
+    run.warn("the node booted anew before we acted (power loss, or a person)");
+    returned(run, node);
+    // In Cordoning there may be no cordon of ours yet: nobody took it off.
+    if !run.is_marked_ours(node) {
+        run.status.cordon_off_at = Some(stamp(run.input.now));
+    }
+    run.enter(Phase::Verifying, "rebooted elsewhere; it is proven all the same");
+    run.status.outcome = Outcome::RebootedElsewhere.as_str().to_owned();
+}
+
+/// Our cordon, or the one that was there before and that a person had let stay.
+fn still_cordoned(run: &Run<'_>, node: &Node) -> bool {
+    run.is_our_cordon(node) || (run.was_unschedulable() && node.unschedulable && run.is_marked_ours(node))
+}
+
+fn cordon_lost(run: &mut Run<'_>, node: &Node) {
+    let why = if node.unschedulable { "somebody took the cordon over" } else { "somebody took our cordon off" };
+    run.back_out(Outcome::CordonRemoved, Phase::Failed, why);
+}
+
+/// Another node is away or going: only this puts everything back at once. A foreign or unreadable lock, pressure, and
+/// whatever is unknown wait until the handover timeout like any other block.
+fn another_fails(finding: &Finding) -> bool {
+    finding.status == Status::Block
+        && matches!(
+            finding.reason,
+            Reason::TooManyUnavailable | Reason::NodeNotReady | Reason::NodeLeaseStale | Reason::NodeNetworkUnavailable
+        )
+        && matches!(finding.gate, GateId::Exclusive | GateId::NodesReady)
+}
+
 /// Under a halt nothing of ours happens, and no deadline passes: they are moved by the length of the halt.
-fn halted(run: &mut Run<'_>, findings: &[Finding]) -> bool {
+fn halted(run: &mut Run<'_>) -> bool {
     let now = run.input.now;
-    if Run::is_halted(findings) {
+    if let Standing::Said(by) = run.halt() {
+        run.status.intent = None;
         if run.status.halted_since.is_none() {
             run.status.halted_since = Some(stamp(now));
-            run.status.intent = None;
-            run.note("halted: the node is left as it is until unhalt or cancel");
-            run.status.message = "halted: the node is left as it is until unhalt or cancel".to_owned();
+            run.status.message = format!("halted by {by}: the node is left as it is until unhalt or cancel");
+            run.note(run.status.message.clone());
         }
         run.look_again_in(LOOK_SECONDS);
         return true;
@@ -219,22 +298,31 @@ fn halted(run: &mut Run<'_>, findings: &[Finding]) -> bool {
 
 /// Whether the gates agree. While they do not: no eviction, no act; after the limit everything is put back.
 fn holds_up(run: &mut Run<'_>, findings: &[Finding]) -> bool {
-    let Some(worst) = Run::worst(findings) else {
-        run.status.blocked_since = None;
-        return true;
-    };
+    if let Some(worst) = Run::worst(findings) {
+        let why = format!("{} ({}): {}", worst.gate, worst.reason, worst.message);
+        held_up_by(run, &why);
+        return false;
+    }
+    // The gate reads the same documents; should the two ever differ, the careful one counts.
+    if let Standing::Unreadable(why) = run.halt() {
+        held_up_by(run, &why);
+        return false;
+    }
+    run.status.blocked_since = None;
+    true
+}
+
+fn held_up_by(run: &mut Run<'_>, why: &str) {
     let now = run.input.now;
-    let why = format!("{} ({}): {}", worst.gate, worst.reason, worst.message);
     let limit = run.status.limits.as_ref().map_or(0, |limits| limits.handover_seconds);
     let since = parse_time(run.status.blocked_since.as_ref()).unwrap_or(now);
     run.status.blocked_since = Some(stamp(since));
-    if now >= after(since, limit) {
+    if now >= after(since, limit) || run.is_late() {
         let text = format!("gates did not agree within {limit} s: {why}");
         run.back_out(Outcome::HandoverTimeout, Phase::Failed, text);
     } else {
         run.look_again_in(LOOK_SECONDS);
     }
-    false
 }
 
 /// Records the node's return.

@@ -1,11 +1,9 @@
 //! Which pods go next: a plain drain. Only evictions, each guarded by its uid, never around a budget.
 
-use std::collections::BTreeSet;
-
 use super::act::Eviction;
 use super::run::Run;
 use crate::api::record::DrainRecord;
-use crate::facts::{Item, Observation, Pod};
+use crate::facts::{Item, Pod};
 
 /// Names kept of who is still there.
 const MAX_WAITING: usize = 20;
@@ -24,7 +22,9 @@ pub(super) enum Drained {
 
 /// Looks at the node's pods and keeps the numbers in the record.
 pub(super) fn look(run: &mut Run<'_>) -> Drained {
-    let Observation::Known { value, .. } = &run.input.facts.target_pods else { return Drained::Unknown };
+    let Some(value) = run.current(&run.input.facts.target_pods, Pod::ON_TARGET.max_age_seconds) else {
+        return Drained::Unknown;
+    };
     let mut left: Vec<&Pod> = Vec::new();
     for item in value {
         match item {
@@ -39,7 +39,7 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     let ending = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_some()).count();
     drain.left = count(left.len());
     drain.evicted = drain.evicted.max(drain.planned - count(left.len()) + count(ending));
-    drain.waiting = left.iter().take(MAX_WAITING).map(|pod| waiting(pod)).collect();
+    drain.waiting = left.iter().take(MAX_WAITING).map(|pod| waiting(run, pod, &drain.waiting)).collect();
     run.status.drain = Some(drain);
     if left.is_empty() {
         return Drained::Empty;
@@ -58,22 +58,28 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     if next.is_empty() { Drained::Waiting } else { Drained::Evict(next) }
 }
 
-fn waiting(pod: &Pod) -> String {
+/// Who is still there and why: the last answer that the API gave to its eviction is kept.
+fn waiting(run: &Run<'_>, pod: &Pod, before: &[String]) -> String {
     let name = pod.metadata.full_name();
-    match pod.metadata.deletion_timestamp {
-        Some(due) => format!("{name} is ending, due {due}"),
-        None => format!("{name} was not evicted"),
+    if let Some(due) = pod.metadata.deletion_timestamp {
+        return format!("{name} is ending, due {due}");
     }
+    let answer = run.input.refusals.iter().find_map(|refusal| refusal.strip_prefix(&format!("{name}: ")));
+    if let Some(why) = answer {
+        return format!("{name} was refused: {}", why.trim_end_matches('.'));
+    }
+    let refused = format!("{name} was refused: ");
+    let kept = before.iter().find(|line| line.starts_with(&refused));
+    kept.cloned().unwrap_or_else(|| format!("{name} was not evicted"))
 }
 
 /// Who is still there, in one line.
 pub(super) fn waiting_line(run: &Run<'_>) -> String {
     let Some(drain) = &run.status.drain else { return "the node's pods could not be read".to_owned() };
-    let names: BTreeSet<&str> = drain.waiting.iter().map(String::as_str).collect();
-    let refused: Vec<&str> = run.input.refusals.iter().map(String::as_str).collect();
-    let mut line = names.into_iter().collect::<Vec<_>>().join(", ");
-    if !refused.is_empty() {
-        line = format!("{line}; refused: {}", refused.join(", "));
+    if drain.left == 0 {
+        return "they are gone now, and gates held it up".to_owned();
     }
-    line
+    let shown = i64::try_from(drain.waiting.len()).unwrap_or(i64::MAX);
+    let more = if drain.left > shown { format!(", and {} more", drain.left - shown) } else { String::new() };
+    format!("{}{more}", drain.waiting.join(", "))
 }

@@ -7,12 +7,35 @@
 //! The order of effects is fixed by [`Step`]: first the record is written, then the acts are done. Before commit
 //! every deadline, block, cancel or loss ends in BackingOut; after it nothing is undone, the run proves the node or
 //! holds.
+//!
+//! Where `run.md` is silent the careful way is taken:
+//! - *Clocks.* A word of a person counts until it was dealt with (`heardResume`, `heardCancel`), whatever its time
+//!   says. A `resume` while nothing is held or verified is heard and forgotten, so that it does not come true hours
+//!   later; `cancel --accept` counts while held only.
+//! - *Halt.* A halt that cannot be read stops every act, also of BackingOut, and no deadline waits for it. After commit
+//!   a halt also keeps owner annotations and `proven` unwritten.
+//! - *Hold.* It keeps the cordon whatever the run backs out for, and under `cancel --accept`. One that cannot be read
+//!   does too.
+//! - *Deletion* of a record after commit is like a cancel: said once in a warning; the finalizer keeps the record.
+//! - *Too early.* A claim or `done` before the first intent ends the run as `ActionNotStarted`: it can be said only
+//!   once. A pod of our name before the first intent is not ours and ends it too.
+//! - *Late.* Once an intent was written the act may come late: BackingOut commits when it sees the pod or the claim,
+//!   and with action `pod` keeps the node cordoned for as long as an API server may work on a request (60 s).
+//! - *Deadlines.* Cordoning and Acting have the handover timeout: a cordon that cannot be written and a command that
+//!   nobody claims end in BackingOut.
+//! - *Proof.* An empty boot ID proves nothing. Uncordoning asks the gates of Verifying again; a further boot there, or
+//!   a gate that is red again, goes back to Verifying; a boot while settling starts its quiet time anew.
+//! - *Accepted.* A boot accepted by `resume --accept` ends `AcceptedUnproven` and is not written down as proven. A run
+//!   that is `NotSettled` has no cordon: accepting it ends it.
+//! - *Progress* of Settling is being more whole than ever before in that phase; what comes and goes is none.
 
 mod act;
 mod back_out;
 mod before_commit;
+mod decide;
 mod drain;
 mod held;
+mod kept;
 mod owned;
 mod pending;
 mod returning;
@@ -21,11 +44,12 @@ mod settle;
 mod time;
 mod verify;
 mod wanted;
+mod words;
 
 use jiff::Timestamp;
 
-use crate::api::Phase;
 use crate::api::record::{Maintenance, MaintenanceStatus};
+use crate::api::{Outcome, Phase};
 use crate::config::Settings;
 use crate::facts::Facts;
 
@@ -77,6 +101,10 @@ pub struct Step {
 pub fn step(input: &StepInput<'_>) -> Step {
     let mut run = Run::new(input);
     let phase = phase_of(input.record);
+    if run.status.term > input.term {
+        // A later leader has it: ours is over.
+        return run.finish();
+    }
     if phase.is_in_flight() && run.status.term < input.term {
         // A new leader writes its term into the record before anything else: the old one's next write then conflicts.
         run.status.term = input.term;
@@ -86,6 +114,11 @@ pub fn step(input: &StepInput<'_>) -> Step {
     run.status.term = input.term;
     run.status.observed_generation = input.record.metadata.generation.unwrap_or_default();
     run.watch_dns();
+    run.hear_what_is_idle(phase);
+    if phase.is_committed() && phase != Phase::Held && run.boot_id_before().is_empty() {
+        run.hold(Outcome::NotVerified.as_str(), "critical", "the record has lost what it knew of the node");
+        return run.finish();
+    }
     match phase {
         Phase::Pending => pending::step(&mut run),
         Phase::Cordoning => before_commit::cordoning(&mut run),

@@ -1,10 +1,11 @@
 //! Pending: a wish. Nothing of ours is in the cluster yet.
 
 use super::Act;
-use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target, records_of};
+use super::kept::records_of;
+use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
 use crate::api::record::{Limits, MatrixRecord, NodeRecord};
-use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger};
+use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
 use crate::facts::Node;
 
@@ -28,6 +29,9 @@ pub(super) fn step(run: &mut Run<'_>) {
         run.end(Phase::Cancelled, Outcome::Superseded.as_str(), why);
         return;
     }
+    if let Some(why) = run.said_too_early() {
+        return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), why);
+    }
     let scope = match (Scope::find(run.input.settings, &run.input.record.spec.scope), run.action()) {
         (Ok(scope), Ok(action)) => match action_is_possible(run, action) {
             Ok(()) => scope,
@@ -37,7 +41,9 @@ pub(super) fn step(run: &mut Run<'_>) {
             return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), error.to_string());
         }
     };
-    freeze(run, &scope);
+    if let Err(error) = freeze(run, &scope) {
+        return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), error.to_string());
+    }
     let node = match run.target() {
         Target::Here(node) => node,
         Target::Gone => {
@@ -46,6 +52,9 @@ pub(super) fn step(run: &mut Run<'_>) {
         }
         Target::Unknown => return give_up_in_time(run, "the nodes could not be read"),
     };
+    if node.boot_id.is_empty() {
+        return give_up_in_time(run, "the node reports no boot ID, so that no reboot could be proven");
+    }
     let findings = run.findings(Moment::Start);
     run.keep_findings(&findings);
     if let Some(worst) = Run::worst(&findings) {
@@ -79,9 +88,9 @@ fn action_is_possible(run: &Run<'_>, action: Action) -> Result<(), String> {
 }
 
 /// What the configuration says now holds to the end of this run.
-fn freeze(run: &mut Run<'_>, scope: &Scope) {
+fn freeze(run: &mut Run<'_>, scope: &Scope) -> Result<(), UnknownName> {
     let settings = run.settings();
-    let chosen = run.input.record.spec.strategy.as_deref().and_then(|text| text.parse::<Strategy>().ok());
+    let chosen = run.input.record.spec.strategy.as_deref().map(str::parse::<Strategy>).transpose()?;
     // A person may choose more than the scope, never less.
     let strategy = if chosen == Some(Strategy::Drain) { Strategy::Drain } else { scope.strategy };
     run.status.strategy = strategy.as_str().to_owned();
@@ -93,14 +102,17 @@ fn freeze(run: &mut Run<'_>, scope: &Scope) {
         verify_seconds: settings.verify_timeout_seconds,
         settle_seconds: settings.settle_timeout_seconds,
     });
+    Ok(())
 }
 
 /// Nobody's node goes down hours after he gave up: a manual wish ends with its first blocking finding.
 fn give_up_in_time(run: &mut Run<'_>, why: &str) {
     let spec = &run.input.record.spec;
     let limit = spec.start_timeout_seconds.unwrap_or(run.settings().start_timeout_seconds);
-    let began = parse_time(run.status.step_started_at.as_ref()).unwrap_or(run.input.now);
-    if run.trigger() == Trigger::Manual && run.input.now >= after(began, limit) {
+    // A beginning that cannot be read is long ago.
+    let began = parse_time(run.status.step_started_at.as_ref());
+    let late = began.is_none_or(|began| run.input.now >= after(began, limit));
+    if run.trigger() == Trigger::Manual && late {
         let text = format!("could not start within {limit} s: {why}");
         run.end(Phase::Cancelled, Outcome::StartTimeout.as_str(), text);
     } else {
@@ -113,7 +125,8 @@ fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
         uid: node.metadata.uid.clone(),
         boot_id_before: node.boot_id.clone(),
         kernel_before: node.kernel_version.clone(),
-        was_unschedulable: node.is_cordoned(),
+        // The field alone: the taint follows it. What bears our mark and our name is ours already.
+        was_unschedulable: node.unschedulable && !run.is_our_cordon(node),
         ..NodeRecord::default()
     });
     run.status.baseline = records_of(findings);
@@ -130,14 +143,13 @@ fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
         run.input.record.spec.action
     );
     run.enter(Phase::Cordoning, why);
+    let spec = &run.input.record.spec;
+    let by = if spec.requested_by.is_empty() { String::new() } else { format!(", asked by {}", spec.requested_by) };
+    let reason = spec.reason.trim_end_matches('.');
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let (node, scope, strategy) = (run.node_name(), &spec.scope, run.strategy());
     let text = format!(
-        "{} is being maintained ({}, {}), asked by {}: {}. To keep it out of use afterwards: maint hold {}",
-        run.node_name(),
-        run.input.record.spec.scope,
-        run.strategy(),
-        run.input.record.spec.requested_by,
-        run.input.record.spec.reason,
-        run.node_name()
+        "{node} is being maintained ({scope}, {strategy}){by}{reason}. To keep it out of use afterwards: maint hold {node}"
     );
     run.tell(MessageKind::Started, "info", text);
     run.look_again_in(SOON_SECONDS);

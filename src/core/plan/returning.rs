@@ -1,4 +1,7 @@
 //! Returning: the node goes down and comes back. Only a new boot ID proves a reboot.
+//!
+//! A scope without a reboot is held as soon as its action reports failure. With a reboot only the deadline tells: the
+//! reboot itself ends the pod or cuts the connection of the command that ordered it, and both then report failure.
 
 use super::before_commit::returned;
 use super::held;
@@ -12,6 +15,9 @@ pub(super) fn step(run: &mut Run<'_>) {
         Target::Gone => return held::node_is_gone(run),
         Target::Unknown => return run.look_again_in(SOON_SECONDS),
     };
+    if super::verify::restamp(run, node) {
+        return;
+    }
     let action = action_state(run);
     if is_back(run, node, action) {
         returned(run, node);
@@ -22,7 +28,8 @@ pub(super) fn step(run: &mut Run<'_>) {
         return run.enter(Phase::Verifying, "the action is over and the node is Ready");
     }
     if action == ActionState::Failed && !run.status.reboots {
-        return run.hold(Outcome::ActionFailed.as_str(), "warning", "the action reported failure");
+        run.warn("the action reported failure");
+        return run.hold(Outcome::ActionFailed.as_str(), "critical", "the action reported failure");
     }
     if run.is_late() {
         let (outcome, why) = late(run, node, action);
@@ -33,8 +40,7 @@ pub(super) fn step(run: &mut Run<'_>) {
 
 /// Whether the node did what the scope asks and is Ready.
 pub(super) fn is_back(run: &Run<'_>, node: &Node, action: ActionState) -> bool {
-    let acted =
-        if run.status.reboots { node.boot_id != run.boot_id_before() } else { action == ActionState::Succeeded };
+    let acted = if run.status.reboots { run.has_new_boot(node) } else { action == ActionState::Succeeded };
     acted && Run::is_ready(node)
 }
 

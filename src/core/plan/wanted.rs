@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::phase_of;
 use crate::api::record::Maintenance;
-use crate::api::{Moment, Phase, SourceId};
+use crate::api::{Moment, Outcome, Phase, SourceId};
 use crate::config::Settings;
 use crate::gates;
 
@@ -44,6 +44,14 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
     }
     if matches!(phase, Phase::Cordoning | Phase::Draining | Phase::Acting) {
         sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
+    }
+    let unsettled = record.status.as_ref().is_some_and(|status| status.outcome == Outcome::NotSettled.as_str());
+    if phase == Phase::Held && unsettled {
+        sources.extend(gates::sources_of(Moment::Settle, settings));
+    }
+    if matches!(phase, Phase::Verifying | Phase::Held) {
+        // Who is told of a broken pair is told how many volumes cannot rebuild meanwhile.
+        sources.insert(SourceId::LonghornVolumes);
     }
     if matches!(phase, Phase::Returning) {
         // The node is away: the matrix has nothing to say yet, and probing it would only wait.

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::api::Phase;
 use crate::api::record::{ConditionRecord, MaintenanceStatus};
+use crate::api::{GateId, Outcome, Phase, Status};
 use crate::plan::stamp;
 
 /// Sets every condition that we own; the transition time moves only when the status does.
@@ -13,10 +13,10 @@ pub(crate) fn update(status: &mut MaintenanceStatus, now: Timestamp) {
         ("Ready", truth(phase == Phase::Succeeded)),
         ("Reconciling", truth(!phase.is_terminal() && phase != Phase::Held)),
         ("Stalled", truth(matches!(phase, Phase::Held | Phase::Failed | Phase::Cancelled))),
-        ("GatesPassed", truth(phase != Phase::Pending && status.blocked_since.is_none())),
+        ("GatesPassed", gates_passed(phase, status)),
         ("Drained", if status.strategy == "drain" { truth(past_drain(phase, status)) } else { "Unknown" }),
-        ("Rebooted", if status.reboots { truth(status.returned_at.is_some()) } else { "Unknown" }),
-        ("KubeletReachable", reachable(phase)),
+        ("Rebooted", if status.reboots { truth(rebooted(status)) } else { "Unknown" }),
+        ("KubeletReachable", reachable(phase, status)),
         ("Settled", truth(phase == Phase::Succeeded)),
     ];
     let reason = if status.outcome.is_empty() { status.phase.clone() } else { status.outcome.clone() };
@@ -53,10 +53,34 @@ fn past_drain(phase: Phase, status: &MaintenanceStatus) -> bool {
     left && !matches!(phase, Phase::Pending | Phase::Cordoning | Phase::Draining | Phase::BackingOut)
 }
 
-const fn reachable(phase: Phase) -> &'static str {
+fn rebooted(status: &MaintenanceStatus) -> bool {
+    let node = status.node.as_ref();
+    node.is_some_and(|node| !node.boot_id_after.is_empty() && node.boot_id_after != node.boot_id_before)
+}
+
+/// Whether the gates let it go on. A run that was put back keeps no word of gates that it may never have asked: False
+/// where they are why, else Unknown.
+fn gates_passed(phase: Phase, status: &MaintenanceStatus) -> &'static str {
+    let before = matches!(phase, Phase::BackingOut | Phase::Failed | Phase::Cancelled) && status.committed_at.is_none();
+    let by_gates = [Outcome::HandoverTimeout, Outcome::StartTimeout, Outcome::OtherNodeUnavailable];
+    if phase == Phase::Pending || by_gates.iter().any(|outcome| before && outcome.as_str() == status.outcome) {
+        "False"
+    } else if before {
+        "Unknown"
+    } else {
+        truth(status.blocked_since.is_none())
+    }
+}
+
+/// Held says what its findings say: a node that is not back was not asked.
+fn reachable(phase: Phase, status: &MaintenanceStatus) -> &'static str {
+    let broken = status.findings.iter().any(|finding| {
+        finding.gate == GateId::KubeletReachability.as_str()
+            && (finding.status == Status::Block.as_str() || finding.status == Status::Unknown.as_str())
+    });
     match phase {
-        Phase::Uncordoning | Phase::Settling | Phase::Succeeded => "True",
-        Phase::Held => "False",
+        Phase::Uncordoning | Phase::Settling | Phase::Succeeded if status.accepted_by.is_empty() && !broken => "True",
+        Phase::Held | Phase::Verifying | Phase::Settling | Phase::Succeeded if broken => "False",
         _ => "Unknown",
     }
 }

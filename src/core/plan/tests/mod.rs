@@ -1,0 +1,11 @@
+//! The plan on a small pure world: every line of the rules as a row, properties over random events, crash points.
+
+mod after_commit;
+mod before_commit;
+mod crash;
+mod happy;
+mod people;
+mod play;
+mod properties;
+mod table;
+mod world;
