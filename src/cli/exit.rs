@@ -39,7 +39,7 @@ Exit codes:
   4    a gate could not be judged, and none blocks
   5    a person is needed, or the run ended Failed or Cancelled
   6    conflict: another run, a lock, a lost race
-  7    waited too long
+  7    waited too long, or no leader took the record
   130  interrupted; a run goes on";
 
 impl From<Exit> for ExitCode {

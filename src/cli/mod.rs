@@ -1,15 +1,32 @@
 //! The command line: parse, run a verb, answer with an exit code. Data goes to stdout, talk to stderr.
 
+mod ask;
 mod check;
+mod claim;
+mod cluster;
 mod config;
+mod crds;
 mod dump;
 mod exit;
 mod explain;
+mod follow;
+mod halt;
+mod history;
+mod hold;
+mod interrupt;
 mod live;
 mod logging;
 mod matrix;
+mod reboot;
+mod run;
 mod serve;
+mod show;
+mod status;
 mod terminal;
+#[cfg(test)]
+mod tests;
+mod time;
+mod words;
 
 use std::path::PathBuf;
 
@@ -86,6 +103,32 @@ enum Verb {
     Matrix,
     /// Run the service: stand for the Lease, drive runs while leading
     Serve(serve::Serve),
+    /// Ask for a reboot of a node and watch it to its proof
+    Reboot(reboot::Reboot),
+    /// Make a node free, run a command once, have the node proven
+    Run(run::Run),
+    /// Say that you have acted on the node
+    Done(words::Done),
+    /// Let a held run go on: verify again now
+    Resume(words::Resume),
+    /// Call a run off
+    Cancel(words::Cancel),
+    /// The cluster on one screen: halt, leader, nodes, runs
+    Status,
+    /// The whole story of a record
+    Show(show::Show),
+    /// The last records, newest first
+    History(history::History),
+    /// Let everything wait
+    Halt(halt::Halt),
+    /// End the halt
+    Unhalt,
+    /// Keep maint off a node
+    Hold(hold::Hold),
+    /// End a hold
+    Release(hold::Release),
+    /// Print the CustomResourceDefinitions, for kubectl apply -f -
+    Crds,
     /// Explain a reason or a gate; without a name, list the gates
     Explain(explain::Explain),
     /// Look at the configuration
@@ -108,6 +151,19 @@ pub async fn run() -> Exit {
         Verb::Check(check) => check.run(&cli.common).await,
         Verb::Matrix => matrix::run(&cli.common).await,
         Verb::Serve(serve) => serve.run(&cli.common).await,
+        Verb::Reboot(reboot) => Box::pin(reboot.run(&cli.common)).await,
+        Verb::Run(run) => Box::pin(run.run(&cli.common)).await,
+        Verb::Done(done) => done.run(&cli.common).await,
+        Verb::Resume(resume) => resume.run(&cli.common).await,
+        Verb::Cancel(cancel) => cancel.run(&cli.common).await,
+        Verb::Status => status::run(&cli.common).await,
+        Verb::Show(show) => show.run(&cli.common).await,
+        Verb::History(history) => history.run(&cli.common).await,
+        Verb::Halt(halt) => halt.run(&cli.common).await,
+        Verb::Unhalt => halt::unhalt(&cli.common).await,
+        Verb::Hold(hold) => hold.run(&cli.common).await,
+        Verb::Release(release) => release.run(&cli.common).await,
+        Verb::Crds => crds::run(&cli.common),
         Verb::Explain(explain) => explain.run(&cli.common),
         Verb::Config(config) => config.run(&cli.common),
     };

@@ -8,8 +8,10 @@
     reason = "tests end by panicking, and their tables say what their tuples are"
 )]
 
+mod api;
 mod check;
 mod config;
 mod explain;
 mod support;
 mod tidy;
+mod verbs;

@@ -5,10 +5,22 @@
 mod check;
 pub(crate) mod conditions;
 pub mod delivery;
+mod follow;
+mod history;
 pub mod matrix;
 mod paint;
+mod status;
+mod story;
+mod table;
+#[cfg(test)]
+mod testing;
 mod text;
 
 pub use check::{CheckReport, Clock, FindingReport, NodeReport, NotAsked, Origin, Question};
+pub use follow::Follow;
+pub use history::{History, HistoryEntry, history};
 pub use paint::{Glyphs, Paint};
+pub use status::{StatusInput, StatusReport, StatusVerdict, status};
+pub use story::{RunDocument, story, verdict};
+pub use table::length;
 pub use text::{check, since};

@@ -1,0 +1,93 @@
+//! `maint reboot NODE`: asks for a reboot and watches it to its proof. The leader does the work.
+
+use clap::Args;
+use maint_core::api::Action;
+use maint_core::api::record::MaintenanceSpec;
+use maint_core::config::{Scope, Settings};
+use maint_core::report::RunDocument;
+
+use super::ask::Ask;
+use super::cluster::{Session, name_of};
+use super::follow::{Watcher, conclude};
+use super::interrupt::Interrupts;
+use super::{Common, Exit, Failure, Output, terminal};
+
+/// Arguments of `reboot`.
+#[derive(Debug, Args)]
+pub struct Reboot {
+    #[command(flatten)]
+    ask: Ask,
+    /// Who makes the node go down: pod, or external (you do, and say `maint done`)
+    #[arg(long, value_name = "NAME")]
+    action: Option<Action>,
+    /// Why: a scope that reboots
+    #[arg(long, value_name = "NAME", default_value = Scope::DEFAULT)]
+    scope: String,
+    /// Do not watch: print the record's name and leave
+    #[arg(long)]
+    detach: bool,
+}
+
+impl Reboot {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// See [`Ask`].
+    pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
+        let (wish, scope) = self.wish(&common.settings()?)?;
+        let session = Session::open(common).await?;
+        self.on(&session, common, wish, &scope, Interrupts::listen()?).await
+    }
+
+    /// What is asked for, and its scope.
+    pub(super) fn wish(&self, settings: &Settings) -> Result<(MaintenanceSpec, Scope), Failure> {
+        let scope = Scope::find(settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+        let action = self.action_for(settings, &scope)?;
+        Ok((self.ask.wish(settings, &scope, action, false)?, scope))
+    }
+
+    /// Runs it on a connected cluster.
+    pub(super) async fn on(
+        &self,
+        session: &Session,
+        common: &Common,
+        wish: MaintenanceSpec,
+        scope: &Scope,
+        interrupts: Interrupts,
+    ) -> anyhow::Result<Exit> {
+        let by = wish.requested_by.clone();
+        let record = self.ask.create(session, wish, scope).await?;
+        let name = name_of(&record);
+        if self.detach {
+            match common.output {
+                Output::Text => terminal::data(&format!("{name}\n"))?,
+                Output::Json => terminal::json(&RunDocument::new(&record, session.now()))?,
+            }
+            terminal::talk(&format!("asked for; look: maint show {name}; call it off: maint cancel {name}\n"))?;
+            return Ok(Exit::Fine);
+        }
+        terminal::talk(&format!("{name} is asked for; watching it to its end (Ctrl-C ends the watching only)\n"))?;
+        let ended = Watcher::of_new(session, &record, interrupts).to_the_end(None).await?;
+        conclude(session, common, &name, &by, ended).await
+    }
+
+    /// The action that was named, else `pod` where it is enabled.
+    fn action_for(&self, settings: &Settings, scope: &Scope) -> Result<Action, Failure> {
+        if !scope.reboots {
+            let name = &scope.name;
+            return Err(Failure::usage(format!(
+                "scope `{name}` does not reboot\n  what helps: maint run NODE --scope {name} -- COMMAND"
+            )));
+        }
+        match self.action {
+            // The leader's own configuration decides whether it may; ours need not be the same.
+            Some(action) => Ok(action),
+            None if settings.action.pod.enabled => Ok(Action::Pod),
+            None => Err(Failure::usage(
+                "who makes the node go down? Action `pod` is not enabled in this configuration\n  what helps: --action \
+                 pod where the leader has [action.pod] enabled = true; --action external where you reboot it yourself \
+                 and say `maint done`; or maint run NODE --scope reboot -- COMMAND",
+            )),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `maint status`: the cluster on one screen.
+
+use maint_core::api::SourceId;
+use maint_core::facts::{FailureKind, Observation};
+use maint_core::report::{StatusInput, StatusReport, StatusVerdict, status};
+use maint_engine::drive::Records as _;
+use maint_engine::execute::WriteError;
+
+use super::cluster::{Right, Session, explain};
+use super::{Common, Exit, Output, terminal};
+
+/// Runs the verb: 0, 5 if a run is held, 4 if a part could not be read.
+///
+/// # Errors
+/// If the cluster cannot be asked at all, or does not know maint's records.
+pub async fn run(common: &Common) -> anyhow::Result<Exit> {
+    let session = Session::open(common).await?;
+    let (facts, lease, listed) = tokio::join!(
+        session.facts(&[SourceId::Nodes, SourceId::ConfigMaps]),
+        session.lease(),
+        session.records.list(false)
+    );
+    let at = session.now();
+    let records = match listed {
+        Ok(value) => Observation::Known { value, at },
+        Err(error @ WriteError::NotFound(_)) => return Err(explain(error, Right::READ)),
+        Err(error) => {
+            let kind = match &error {
+                WriteError::Forbidden(_) => FailureKind::Forbidden,
+                WriteError::TimedOut { .. } => FailureKind::Timeout,
+                WriteError::Transport(_) => FailureKind::Transport,
+                _ => FailureKind::Server,
+            };
+            Observation::Failed { kind, detail: error.to_string(), at }
+        }
+    };
+    let report = StatusReport::new(
+        &StatusInput {
+            source: &session.source(),
+            namespace: &session.settings.namespace,
+            lease_seconds: session.settings.election.lease_seconds,
+            nodes: &facts.nodes,
+            config_maps: &facts.config_maps,
+            lease: &lease,
+            records: &records,
+        },
+        at,
+    );
+    match common.output {
+        Output::Text => terminal::data(&status(&report, common.paint()))?,
+        Output::Json => terminal::json(&report)?,
+    }
+    Ok(match report.verdict {
+        StatusVerdict::Fine => Exit::Fine,
+        StatusVerdict::Unknown => Exit::Unknown,
+        StatusVerdict::Held => Exit::PersonNeeded,
+    })
+}

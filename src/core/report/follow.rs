@@ -1,0 +1,220 @@
+//! A run while somebody watches it: one line for each thing that happened, and one that tells where it is now.
+
+use jiff::Timestamp;
+
+use super::paint::tame;
+use super::table::length;
+use crate::api::Phase;
+use crate::api::record::{FindingRecord, Maintenance, TimelineEntry};
+use crate::plan::{parse_time, phase_of};
+
+/// Remembers what was told already.
+#[derive(Debug, Clone)]
+pub struct Follow {
+    begun: Timestamp,
+    last: Option<TimelineEntry>,
+    waits_for: Option<(String, String)>,
+}
+
+impl Follow {
+    /// Tells everything, counted from `begun`.
+    #[must_use]
+    pub const fn from_start(begun: Timestamp) -> Self {
+        Self { begun, last: None, waits_for: None }
+    }
+
+    /// Tells what happens after the present state of a record, counted from `begun`.
+    #[must_use]
+    pub fn from_here(record: &Maintenance, begun: Timestamp) -> Self {
+        let last = record.status.as_ref().and_then(|status| status.timeline.last()).cloned();
+        Self { begun, last, waits_for: None }
+    }
+
+    /// What happened since the last call: `+00:01:23 Draining: cordoned; pods are evicted`.
+    pub fn news(&mut self, record: &Maintenance, now: Timestamp) -> Vec<String> {
+        let Some(status) = &record.status else { return Vec::new() };
+        let mut lines: Vec<String> = self
+            .after_last(&status.timeline)
+            .iter()
+            .map(|entry| {
+                let at = parse_time(Some(&entry.at)).unwrap_or(now);
+                format!("{} {}: {}", self.elapsed(at), tame(&entry.phase), tame(&entry.message))
+            })
+            .collect();
+        if let Some(last) = status.timeline.last() {
+            self.last = Some(last.clone());
+        }
+        let worst = status.findings.first().filter(|finding| stops(finding));
+        if phase_of(record) == Phase::Pending
+            && let Some(finding) = worst
+        {
+            // Ages in sentences change with every look; another gate or reason is news.
+            let key = (finding.gate.clone(), finding.reason.clone());
+            if self.waits_for.as_ref() != Some(&key) {
+                lines.push(format!("{} Pending: {}", self.elapsed(now), waits(finding)));
+                self.waits_for = Some(key);
+            }
+        }
+        lines
+    }
+
+    /// Where it is now, for the last line of a terminal: elapsed time, phase, deadline or what it waits for.
+    #[must_use]
+    pub fn live(&self, record: &Maintenance, now: Timestamp) -> String {
+        let elapsed = self.elapsed(now);
+        let Some(status) = &record.status else { return format!("{elapsed} no leader has taken it yet") };
+        let phase = phase_of(record);
+        let mut line = format!("{elapsed} {phase}");
+        if phase == Phase::Pending {
+            match status.findings.first().filter(|finding| stops(finding)) {
+                Some(finding) => line = format!("{line}: {}", waits(finding)),
+                None => line.push_str(": the gates are asked"),
+            }
+        }
+        if phase == Phase::Draining
+            && let Some(drain) = &status.drain
+        {
+            line = format!("{line}, {} of {} pods left", drain.left, drain.planned);
+        }
+        if status.halted_since.is_some() {
+            return format!("{line}, halted: until `maint unhalt`");
+        }
+        if let Some(deadline) = parse_time(status.deadline.as_ref()) {
+            let left = deadline.duration_since(now).as_secs();
+            let clock = deadline.strftime("%H:%M:%SZ");
+            let until = if left > 0 { format!("{} left", length(left)) } else { "passed".to_owned() };
+            line = format!("{line}, deadline {clock} ({until})");
+        }
+        line
+    }
+
+    /// `+00:01:23`
+    fn elapsed(&self, at: Timestamp) -> String {
+        format!("+{}", length(at.duration_since(self.begun).as_secs()))
+    }
+
+    /// The list is cut in its middle when it grows too long, so its length tells nothing.
+    fn after_last<'t>(&self, timeline: &'t [TimelineEntry]) -> &'t [TimelineEntry] {
+        let Some(last) = &self.last else { return timeline };
+        let from = match timeline.iter().rposition(|entry| entry == last) {
+            Some(index) => index + 1,
+            None => timeline.iter().rposition(|entry| entry.at <= last.at).map_or(0, |index| index + 1),
+        };
+        timeline.get(from..).unwrap_or_default()
+    }
+}
+
+fn stops(finding: &FindingRecord) -> bool {
+    matches!(finding.status.as_str(), "block" | "unknown")
+}
+
+fn waits(finding: &FindingRecord) -> String {
+    tame(&format!("waits for {} ({}): {}", finding.gate, finding.reason, finding.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::{at, record};
+
+    fn entry(at: &str, phase: &str, message: &str) -> TimelineEntry {
+        TimelineEntry { at: at.into(), phase: phase.into(), message: message.into() }
+    }
+
+    fn finding(reason: &str, message: &str) -> FindingRecord {
+        FindingRecord {
+            gate: "longhorn-volumes".into(),
+            status: "block".into(),
+            reason: reason.into(),
+            message: message.into(),
+            evidence: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_entry_is_told_once_with_its_own_time() {
+        let mut follow = Follow::from_start(at("01:00:00"));
+        let mut run = record("Pending", |_| {});
+        run.status = None;
+        assert!(follow.news(&run, at("01:00:01")).is_empty(), "no leader yet");
+        run = record("Draining", |status| {
+            status.timeline = vec![
+                entry("2026-11-30T01:00:00Z", "Pending", "wished"),
+                entry("2026-11-30T01:01:23Z", "Draining", "cordoned; pods are evicted"),
+            ];
+        });
+        let wanted = ["+00:00:00 Pending: wished", "+00:01:23 Draining: cordoned; pods are evicted"];
+        assert_eq!(follow.news(&run, at("01:02:00")), wanted);
+        assert!(follow.news(&run, at("01:02:01")).is_empty(), "told already");
+    }
+
+    #[test]
+    fn a_timeline_that_was_cut_is_told_from_where_it_goes_on() {
+        let mut run = record("Settling", |status| {
+            status.timeline =
+                vec![entry("2026-11-30T01:00:00Z", "Pending", "a"), entry("2026-11-30T01:05:00Z", "x", "b")];
+        });
+        let mut follow = Follow::from_here(&run, at("01:05:00"));
+        assert!(follow.news(&run, at("01:05:01")).is_empty(), "what was there is not told");
+        let status = run.status.as_mut().expect("a status");
+        status.timeline.pop();
+        status.timeline.push(entry("2026-11-30T01:06:00Z", "Settling", "c"));
+        assert_eq!(follow.news(&run, at("01:06:01")), ["+00:01:00 Settling: c"]);
+    }
+
+    #[test]
+    fn what_it_waits_for_is_news_only_when_it_changes() {
+        let mut follow = Follow::from_start(at("01:00:00"));
+        let mut run =
+            record("Pending", |status| status.findings = vec![finding("LonghornVolumeRebuilding", "for 1 s")]);
+        let told = follow.news(&run, at("01:00:10"));
+        assert_eq!(told, ["+00:00:10 Pending: waits for longhorn-volumes (LonghornVolumeRebuilding): for 1 s"]);
+        run.status.as_mut().expect("a status").findings = vec![finding("LonghornVolumeRebuilding", "for 2 s")];
+        assert!(follow.news(&run, at("01:00:11")).is_empty(), "only its age changed");
+        run.status.as_mut().expect("a status").findings = vec![finding("LonghornVolumeFaulted", "lost")];
+        assert_eq!(follow.news(&run, at("01:00:12")).len(), 1, "another reason");
+    }
+
+    #[test]
+    fn the_live_line_at_each_phase() {
+        let follow = Follow::from_start(at("01:00:00"));
+        let mut none = record("Pending", |_| {});
+        none.status = None;
+        let mut warned = finding("X", "y");
+        warned.status = "warn".into();
+        let rows = [
+            ("no leader", none, "+00:01:00 no leader has taken it yet"),
+            (
+                "nothing stops it",
+                record("Pending", |s| s.findings = vec![warned]),
+                "+00:01:00 Pending: the gates are asked",
+            ),
+            (
+                "blocked",
+                record("Pending", |s| s.findings = vec![finding("LonghornVolumeFaulted", "v\u{1b}[2J")]),
+                "+00:01:00 Pending: waits for longhorn-volumes (LonghornVolumeFaulted): v\\u{1b}[2J",
+            ),
+            (
+                "draining",
+                record("Draining", |s| {
+                    s.deadline = Some("2026-11-30T01:30:00Z".into());
+                    s.drain = Some(crate::api::record::DrainRecord { planned: 12, left: 3, ..Default::default() });
+                }),
+                "+00:01:00 Draining, 3 of 12 pods left, deadline 01:30:00Z (00:29:00 left)",
+            ),
+            (
+                "late",
+                record("Returning", |s| s.deadline = Some("2026-11-30T01:00:30Z".into())),
+                "+00:01:00 Returning, deadline 01:00:30Z (passed)",
+            ),
+            (
+                "halted",
+                record("Acting", |s| s.halted_since = Some("2026-11-30T01:00:30Z".into())),
+                "+00:01:00 Acting, halted: until `maint unhalt`",
+            ),
+        ];
+        for (row, run, wanted) in rows {
+            assert_eq!(follow.live(&run, at("01:01:00")), wanted, "{row}");
+        }
+    }
+}
