@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use maint_engine::runtime::Pause;
 use tokio::sync::Notify;
 
 use crate::random::Random;
@@ -17,6 +18,8 @@ pub enum Fault {
     StopUnanswered,
     /// The request is answered; the caller dies at its next request, which never arrives.
     StopAnswered,
+    /// The caller stands still with its request on the wire: it arrives when the caller goes on.
+    Freeze,
     /// The API server answers with this code and does nothing: 409, 429, 500, 503, 504.
     Refuse(u16),
     /// The connection breaks before the request arrives.
@@ -66,6 +69,7 @@ pub struct Faults {
     writes: BTreeMap<String, u64>,
     dying: BTreeSet<String>,
     stops: BTreeMap<String, Arc<Notify>>,
+    pauses: BTreeMap<String, (Pause, Arc<Notify>)>,
     hits: BTreeMap<&'static str, u64>,
 }
 
@@ -87,6 +91,7 @@ impl Faults {
             writes: BTreeMap::new(),
             dying: BTreeSet::new(),
             stops: BTreeMap::new(),
+            pauses: BTreeMap::new(),
             hits: BTreeMap::new(),
         }
     }
@@ -122,6 +127,27 @@ impl Faults {
     /// Tells the driver of a client that it is dead.
     pub fn stop(&mut self, client: &str) {
         self.stop_signal(client).notify_one();
+    }
+
+    /// Says how a client is made to stand still; the answer is notified when a script does so.
+    pub fn freezes(&mut self, client: &str, pause: Pause) -> Arc<Notify> {
+        let frozen = Arc::new(Notify::new());
+        self.pauses.insert(client.to_owned(), (pause, Arc::clone(&frozen)));
+        frozen
+    }
+
+    /// Makes a client stand still at once.
+    pub fn freeze(&self, client: &str) {
+        if let Some((pause, frozen)) = self.pauses.get(client) {
+            pause.pause();
+            frozen.notify_one();
+        }
+    }
+
+    /// How a client is made to stand still, if it can be.
+    #[must_use]
+    pub fn pause_of(&self, client: &str) -> Option<Pause> {
+        self.pauses.get(client).map(|(pause, _)| pause.clone())
     }
 
     /// What happens to the next request of a client.
@@ -174,6 +200,7 @@ impl Faults {
             Fault::StopBefore => "stop-before",
             Fault::StopUnanswered => "stop-unanswered",
             Fault::StopAnswered => "stop-answered",
+            Fault::Freeze => "freeze",
             Fault::Refuse(409) => "refuse-409",
             Fault::Refuse(429) => "refuse-429",
             Fault::Refuse(500) => "refuse-500",

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod conformance;
 pub mod faults;
 pub mod invariants;
+pub mod night;
 pub mod random;
 pub mod store;
 pub mod trace;

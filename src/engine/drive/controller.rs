@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::outbox::{Courier, Outbox};
 use super::records::Records;
-use super::watch::watch;
+use super::watch::{Changed, watch};
 use super::{Driver, DriverEnd, Ports};
 use crate::execute::{Fenced, RECORDS};
 use crate::lead::LeaseGuard;
@@ -151,8 +151,17 @@ where
         let client = self.watches.clone()?;
         let clock = self.env.clock.clone();
         Some(self.env.tasks.spawn(async move {
-            // A full queue means that the controller is awake already.
-            watch(&client, &clock, RECORDS, |name| drop(changed.try_send(name.to_owned()))).await;
+            let mut known: BTreeMap<String, (i64, bool)> = BTreeMap::new();
+            watch(&client, &clock, RECORDS, |record| {
+                // What a driver itself wrote wakes nobody: it would look at the whole world once more after each write,
+                // and where that look writes again, for ever.
+                let Changed { name, asked } = record;
+                // A full queue means that the controller is awake already; the name comes again with the next watch.
+                if known.get(&name) != Some(&asked) && changed.try_send(name.clone()).is_ok() {
+                    known.insert(name, asked);
+                }
+            })
+            .await;
         }))
     }
 

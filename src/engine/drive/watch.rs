@@ -17,8 +17,18 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// A line longer than this is dropped: an event's name stands near its beginning anyway.
 const LINE_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Watches a path for ever and calls `changed` with the name of each object that changed. Ends when dropped.
-pub async fn watch(client: &kube::Client, clock: &Clock, path: &str, mut changed: impl FnMut(&str) + Send) {
+/// What a wake-up is told of an object that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Its name.
+    pub name: String,
+    /// What somebody else than the writer of its status can have changed: the generation (spec), and whether it is
+    /// being deleted.
+    pub asked: (i64, bool),
+}
+
+/// Watches a path for ever and calls `changed` for each object that changed. Ends when dropped.
+pub async fn watch(client: &kube::Client, clock: &Clock, path: &str, mut changed: impl FnMut(Changed) + Send) {
     loop {
         if let Err(why) = once(client, clock, path, &mut changed).await {
             tracing::debug!(path, why, "the watch begins anew");
@@ -31,7 +41,7 @@ async fn once(
     client: &kube::Client,
     clock: &Clock,
     path: &str,
-    changed: &mut (impl FnMut(&str) + Send),
+    changed: &mut (impl FnMut(Changed) + Send),
 ) -> Result<(), String> {
     let separator = if path.contains('?') { '&' } else { '?' };
     let uri = format!("{path}{separator}watch=1&timeoutSeconds={}", SERVER_LIMIT.as_secs());
@@ -64,10 +74,37 @@ async fn once(
     }
 }
 
-fn tell(line: &[u8], changed: &mut impl FnMut(&str)) {
+fn tell(line: &[u8], changed: &mut impl FnMut(Changed)) {
     let event: Option<Value> = serde_json::from_slice(line).ok();
-    if let Some(name) = event.as_ref().and_then(|event| event.pointer("/object/metadata/name")).and_then(Value::as_str)
-    {
-        changed(name);
+    let Some(metadata) = event.as_ref().and_then(|event| event.pointer("/object/metadata")) else { return };
+    if let Some(name) = metadata.get("name").and_then(Value::as_str) {
+        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+        let deleting = metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null());
+        changed(Changed { name: name.to_owned(), asked: (generation, deleting) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_was_asked() {
+        let rows = [
+            (r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","generation":2}}}"#, Some(("a", (2, false)))),
+            (
+                r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","generation":3,"deletionTimestamp":"x"}}}"#,
+                Some(("a", (3, true))),
+            ),
+            (r#"{"type":"ADDED","object":{"metadata":{"name":"n"}}}"#, Some(("n", (0, false)))),
+            (r#"{"type":"ERROR","object":{"code":410}}"#, None),
+            ("rubbish", None),
+        ];
+        for (line, wanted) in rows {
+            let mut found = None;
+            tell(line.as_bytes(), &mut |changed| found = Some(changed));
+            let wanted = wanted.map(|(name, asked)| Changed { name: name.to_owned(), asked });
+            assert_eq!(found, wanted, "{line}");
+        }
     }
 }

@@ -9,7 +9,7 @@ mod tasks;
 
 pub use clock::{Clock, Instant, TimedOut};
 pub use rng::Rng;
-pub use tasks::{TaskOwner, Tasks};
+pub use tasks::{Pause, TaskOwner, Tasks};
 
 /// What a part of the engine gets instead of global clocks, spawns and randomness.
 #[derive(Debug, Clone)]

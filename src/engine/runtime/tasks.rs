@@ -3,6 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "the one place that spawns")]
 
 use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -17,6 +20,65 @@ pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
     crash: CancellationToken,
+    pause: Pause,
+}
+
+/// Lets the tasks of an owner stand still and go on, as SIGSTOP and SIGCONT do with a process: time passes, timers run
+/// out, answers arrive, and nothing of it is seen until they go on.
+#[derive(Debug, Clone, Default)]
+pub struct Pause(Arc<Mutex<Paused>>);
+
+#[derive(Debug, Default)]
+struct Paused {
+    paused: bool,
+    waiting: Vec<Waker>,
+}
+
+impl Pause {
+    fn with<T>(&self, act: impl FnOnce(&mut Paused) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on no task of the owner is polled. A poll that is under way goes on to its end.
+    pub fn pause(&self) {
+        self.with(|state| state.paused = true);
+    }
+
+    /// The tasks go on, in the order in which they were woken meanwhile.
+    pub fn resume(&self) {
+        let waiting = self.with(|state| {
+            state.paused = false;
+            std::mem::take(&mut state.waiting)
+        });
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether they stand still; if so, `waker` is woken when they go on.
+    pub fn holds(&self, waker: &Waker) -> bool {
+        self.with(|state| {
+            if state.paused && !state.waiting.iter().any(|known| known.will_wake(waker)) {
+                state.waiting.push(waker.clone());
+            }
+            state.paused
+        })
+    }
+}
+
+/// A future that is not polled while its owner is paused.
+struct Pausable<F> {
+    pause: Pause,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Pausable<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        if self.pause.holds(context.waker()) {
+            return Poll::Pending;
+        }
+        self.future.as_mut().poll(context)
+    }
 }
 
 /// The owner of all tasks that its [`Tasks`] spawn. Dropping it drops them where they stand.
@@ -26,7 +88,18 @@ pub struct TaskOwner(Tasks);
 impl TaskOwner {
     /// An owner without tasks.
     pub(super) fn new() -> Self {
-        Self(Tasks { tracker: TaskTracker::new(), stop: CancellationToken::new(), crash: CancellationToken::new() })
+        Self(Tasks {
+            tracker: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            crash: CancellationToken::new(),
+            pause: Pause::default(),
+        })
+    }
+
+    /// Lets the tasks stand still and go on.
+    #[must_use]
+    pub fn pause(&self) -> Pause {
+        self.0.pause.clone()
     }
 
     /// A handle to spawn with.
@@ -68,6 +141,7 @@ impl Tasks {
         F::Output: Send + 'static,
     {
         let crash = self.crash.clone();
+        let future = Pausable { pause: self.pause.clone(), future: Box::pin(future) };
         tokio::spawn(self.tracker.track_future(async move { crash.run_until_cancelled_owned(future).await }))
     }
 
@@ -86,8 +160,6 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::Env;
     use super::*;
 
@@ -111,6 +183,28 @@ mod tests {
         drop(owner);
         assert_eq!(handle.await.expect("no panic"), None);
         assert_eq!((env.tasks.count(), Arc::strong_count(&alive)), (0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_paused_owner_sees_nothing_until_it_goes_on() {
+        let (env, owner) = env();
+        let (clock, pause) = (env.clock.clone(), owner.pause());
+        let handle = env.tasks.spawn(async move {
+            clock.sleep(Duration::from_secs(10)).await;
+            clock.now()
+        });
+        env.clock.sleep(Duration::from_secs(1)).await;
+        pause.pause();
+        env.clock.sleep(Duration::from_secs(60)).await;
+        assert!(!handle.is_finished());
+        pause.resume();
+        assert_eq!(handle.await.expect("no panic").expect("not crashed").to_string(), "2026-03-01T02:01:01Z");
+
+        pause.pause();
+        env.tasks.spawn(std::future::pending::<()>());
+        let tasks = env.tasks.clone();
+        owner.crash().await;
+        assert_eq!(tasks.count(), 0, "a stopped process can be killed");
     }
 
     #[tokio::test(start_paused = true)]

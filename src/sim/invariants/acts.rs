@@ -8,18 +8,11 @@ use super::{History, Objects, Rules, Violation};
 use crate::store::object;
 use crate::trace::Step;
 
-/// Why the findings of a moment do not let a run go on; `status.findings.<moment>[]` {gate, status, policy, waived}.
-fn not_passed(record: &Value, moment: &str) -> Option<String> {
-    let list = record.pointer(&format!("/status/findings/{moment}")).and_then(Value::as_array);
-    let Some(list) = list.filter(|list| !list.is_empty()) else {
-        return Some(format!("no findings of moment {moment}"));
-    };
-    let bad = list.iter().find(|finding| {
-        let passes = matches!(object::text(finding, "/status"), "pass" | "warn" | "not-applicable");
-        let waived = finding.get("waived").and_then(Value::as_bool) == Some(true)
-            || matches!(object::text(finding, "/policy"), "warn" | "off");
-        !passes && !waived
-    })?;
+/// Why what a record keeps of its findings does not let a run go on. Only what is not fine is kept: `status.baseline`
+/// of the start, `status.findings` of the latest look; each {gate, status, ...}.
+fn not_passed(record: &Value, kept: &str) -> Option<String> {
+    let list = record.pointer(&format!("/status/{kept}")).and_then(Value::as_array)?;
+    let bad = list.iter().find(|finding| object::text(finding, "/status") != "warn")?;
     Some(format!("gate {} was {}", object::text(bad, "/gate"), object::text(bad, "/status")))
 }
 
@@ -38,13 +31,13 @@ pub fn unknown_never_passes(rules: &Rules, history: &History) -> Vec<Violation> 
             let Some(after) = &change.after else { continue };
             let before = change.before.as_ref().map_or("Pending", |record| views::phase(record));
             let started = before == "Pending" && in_flight(after);
-            if let Some(why) = not_passed(after, "start").filter(|_| started) {
+            if let Some(why) = not_passed(after, "baseline").filter(|_| started) {
                 bad(object::text(after, "/spec/nodeName"), why);
             }
         }
         for act in acts(objects, step) {
             let why = match views::record_of(objects, &act.node) {
-                Some(record) => not_passed(record, "handover"),
+                Some(record) => not_passed(record, "findings"),
                 None => Some("it has no record in flight".to_owned()),
             };
             if let Some(why) = why {
@@ -74,7 +67,7 @@ pub fn intent_before_act(rules: &Rules, history: &History) -> Vec<Violation> {
 
 fn unintended(objects: &Objects, step: &Step, node: &str) -> Option<String> {
     let Some(record) = views::record_of(objects, node) else { return Some("it has no record in flight".to_owned()) };
-    let intent = object::text(record, "/status/intent/bootID");
+    let intent = object::text(record, "/status/intent/bootId");
     if intent.is_empty() {
         return Some("no intent was persisted".to_owned());
     }
@@ -96,7 +89,7 @@ pub fn no_second_reboot(rules: &Rules, history: &History) -> Vec<Violation> {
         for act in acts(objects, step) {
             let current = views::node(objects, &act.node).map_or("", views::boot_id);
             let intent =
-                views::record_of(objects, &act.node).map_or("", |record| object::text(record, "/status/intent/bootID"));
+                views::record_of(objects, &act.node).map_or("", |record| object::text(record, "/status/intent/bootId"));
             let mut bad = |why: String| {
                 let what = format!("node {}: {why}", act.node);
                 found.push(Violation { invariant: "S9", step: step.number, what });
@@ -205,10 +198,13 @@ mod tests {
                     night.intend("n1");
                     night.act("n1", "boot-n1");
                 }),
-                ("no findings at hand-over", true, |night| {
+                ("warned at start and at hand-over", false, |night| {
+                    night.finding = "warn".to_owned();
                     night.start("n1");
+                    night.intend("n1");
                     night.act("n1", "boot-n1");
                 }),
+                ("without a record", true, |night| night.act("n1", "boot-n1")),
             ],
         );
     }

@@ -69,8 +69,7 @@ impl Driver {
     }
 
     async fn cordon(&self) {
-        let findings = json!({"start": [{"gate": "target", "status": "pass"}]});
-        self.status(json!({"phase": "Cordoning", "strategy": "drain", "findings": findings})).await;
+        self.status(json!({"phase": "Cordoning", "strategy": "drain", "baseline": []})).await;
         let owner = json!({"maintenance": object::uid(&self.get(RECORD).await), "term": self.term}).to_string();
         let patch = json!({"metadata": {"annotations": {"maint.dev/owner": owner}}, "spec": {"unschedulable": true}});
         self.ask("PATCH", &format!("{NODE}?fieldManager=maint"), Some(patch)).await;
@@ -104,9 +103,9 @@ impl Driver {
 
     async fn act(&self) {
         let boot_id = object::text(&self.get(NODE).await, "/status/nodeInfo/bootID").to_owned();
-        let mut status = json!({"phase": "Acting", "findings": {"handover": [{"gate": "target", "status": "pass"}]}});
+        let mut status = json!({"phase": "Acting", "findings": []});
         if self.wrong != Wrong::SkipsTheIntent {
-            status["intent"] = json!({"bootID": boot_id, "at": object::seconds(self.clock.now())});
+            status["intent"] = json!({"bootId": boot_id, "at": object::seconds(self.clock.now())});
             status["outbox"] = json!([{"kind": "rebooting"}]);
         }
         self.status(status).await;
@@ -147,7 +146,7 @@ impl Driver {
         loop {
             self.lead().await;
             let (record, node) = (self.get(RECORD).await, self.get(NODE).await);
-            let intent = object::text(&record, "/status/intent/bootID").to_owned();
+            let intent = object::text(&record, "/status/intent/bootId").to_owned();
             let current = object::text(&node, "/status/nodeInfo/bootID").to_owned();
             let cordoned = node.pointer("/spec/unschedulable") == Some(&json!(true));
             match object::text(&record, "/status/phase") {

@@ -58,6 +58,7 @@ impl ApiService {
         B::Error: Into<BoxError>,
     {
         let request = take_apart(request).await?;
+        self.thawed().await;
         let fault = {
             let mut inner = self.cluster.lock();
             let Inner { faults, servers, .. } = &mut *inner;
@@ -81,6 +82,14 @@ impl ApiService {
         self.response(answer)
     }
 
+    /// What a caller that stands still has sent arrives when it goes on; the futures that run in the same poll as the
+    /// one that stopped it are held here too.
+    async fn thawed(&self) {
+        let Some(pause) = self.cluster.lock().faults.pause_of(&self.client) else { return };
+        std::future::poll_fn(|context| if pause.holds(context.waker()) { Poll::Pending } else { Poll::Ready(()) })
+            .await;
+    }
+
     fn unanswered(&self, inner: &mut Inner, request: &Request) {
         inner.trace.push(Step::of(request, &self.client, self.cluster.clock().now()));
     }
@@ -96,6 +105,11 @@ impl ApiService {
             None | Some(Fault::StopAnswered) => Ok(self.serve(request)),
             Some(Fault::Delay(delay)) => {
                 crate::clock::sleep(delay).await;
+                Ok(self.serve(request))
+            }
+            Some(Fault::Freeze) => {
+                self.cluster.lock().faults.freeze(&self.client);
+                self.thawed().await;
                 Ok(self.serve(request))
             }
             Some(Fault::Refuse(code)) => {

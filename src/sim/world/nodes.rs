@@ -168,6 +168,13 @@ fn restarted(pod: &Value, now: Timestamp) -> Value {
 /// The node lifecycle controller: a node whose lease is older than the grace period is Unknown, and so are its pods.
 pub fn monitor(state: &State, store: &Store, now: Timestamp) -> Vec<Write> {
     let mut writes = vec![Write::Later(state.settings.monitor_period, Due::Monitor)];
+    // The lease of the controller manager that it is a part of, where the cluster has one.
+    let own = ObjectKey::new("coordination.k8s.io", "leases", "kube-system", "kube-controller-manager");
+    if let Some(lease) = store.object(&own) {
+        let mut lease = Value::clone(lease);
+        object::map(&mut lease, "spec").insert("renewTime".to_owned(), json!(object::micros(now)));
+        writes.push(Write::Put(own, lease));
+    }
     for node in store.all("", "nodes") {
         let name = object::name(node);
         let renewed = store.object(&lease_key(name)).and_then(|lease| object::time(lease, "/spec/renewTime"));

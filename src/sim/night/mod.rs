@@ -1,0 +1,262 @@
+//! A night: real replicas of the service on the simulated cluster, people, faults, and what came of it.
+//!
+//! Nothing of the service is replaced but the connection: election, observer, drivers, writer and delivery are the
+//! ones that run on a real cluster. A seed and a plan are the whole night: the same pair gives the same trace.
+
+pub mod cluster;
+mod end;
+mod people;
+mod replica;
+pub mod scenario;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use maint_core::api::record::Maintenance;
+use maint_core::config::Settings;
+use serde_json::Value;
+
+pub use end::End;
+pub use people::Person;
+pub use replica::{Freeze, Mailbag};
+pub use scenario::{SCENARIOS, Scenario};
+
+use crate::clock::{Clock, sleep};
+use crate::faults::{Chances, Fault, Faults};
+use crate::invariants::{self, History, Rules, Violation};
+use crate::random::Random;
+use crate::store::http::{Cluster, Cut, Inner};
+use crate::store::{ObjectKey, object};
+use crate::world::{self, SharedWorld, World};
+
+/// The node that is maintained. Its API server is the one that the first replica talks to.
+pub const TARGET: &str = "n1";
+/// The record.
+pub const RECORD: &str = "n1-night";
+/// The replicas.
+pub const REPLICAS: [&str; 2] = ["maint-1", "maint-2"];
+/// When every night begins.
+const BEGIN: &str = "2026-11-30T02:00:00Z";
+/// A night that is not at rest by then has failed.
+const LIMIT: Duration = Duration::from_secs(1800);
+/// Until then the world has come to rest.
+const WARM_UP: Duration = Duration::from_secs(20);
+
+/// What a night is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Seed of everything that is left to chance.
+    pub seed: u64,
+    /// A fault on the k-th write of a replica, and what happens to the process.
+    pub script: Vec<(&'static str, u64, Fault)>,
+    /// Faults by chance, until [`Plan::chaos`] is over.
+    pub chances: Chances,
+    /// How long chance reigns after the record was made; zero is not at all.
+    pub chaos: Duration,
+    /// Crashes of whoever leads, and cuts of API servers, in a night under chance.
+    pub havoc: bool,
+}
+
+/// What came of a night.
+#[derive(Debug)]
+pub struct Night {
+    /// The end that the cluster and the record show.
+    pub end: End,
+    /// The invariants that were broken.
+    pub violations: Vec<Violation>,
+    /// Writes of each replica, those that never arrived among them.
+    pub writes: BTreeMap<String, u64>,
+    /// Hash over the whole trace.
+    pub hash: u64,
+    /// The log, for those who look for a cause.
+    pub log: Vec<String>,
+    /// How often each kind of fault was hit.
+    pub hits: BTreeMap<&'static str, u64>,
+    /// Virtual seconds.
+    pub seconds: i64,
+    /// The record as it is at the end.
+    pub record: Option<Maintenance>,
+    /// The history, for further checks.
+    pub history: History,
+}
+
+/// The parts of a night while it runs.
+pub struct Stage {
+    /// The cluster.
+    pub cluster: Arc<Cluster>,
+    /// The world.
+    pub world: SharedWorld,
+    /// The settings of the service.
+    pub settings: Arc<Settings>,
+    /// What was delivered.
+    pub mail: Mailbag,
+    /// The plan.
+    pub plan: Plan,
+}
+
+impl Stage {
+    fn new(scenario: &Scenario, plan: &Plan) -> Self {
+        let begin: Timestamp = BEGIN.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+        let clock = Clock::starting_at(begin);
+        let cluster = Cluster::new(plan.seed, clock, 3);
+        let world = {
+            let mut inner = cluster.lock();
+            cluster::healthy(&mut inner, plan.seed, clock.now());
+            (scenario.prepare)(&mut inner, clock.now());
+            World::new(plan.seed, cluster::pace(), &inner.store, clock.now())
+        };
+        Self {
+            cluster,
+            world: Arc::new(Mutex::new(world)),
+            settings: Arc::new(cluster::settings(scenario)),
+            mail: Mailbag::default(),
+            plan: plan.clone(),
+        }
+    }
+
+    /// Changes the world from outside.
+    pub fn with<T>(&self, act: impl FnOnce(&mut World, &mut Inner, Timestamp) -> T) -> T {
+        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut world, &mut self.cluster.lock(), self.cluster.clock().now())
+    }
+
+    /// An object as it is now.
+    #[must_use]
+    pub fn object(&self, key: &ObjectKey) -> Option<Arc<Value>> {
+        self.cluster.lock().store.object(key).cloned()
+    }
+
+    /// The record; none if it is gone.
+    #[must_use]
+    pub fn record(&self) -> Option<Maintenance> {
+        let found = self.object(&ObjectKey::new("maint.dev", "maintenances", "", RECORD))?;
+        serde_json::from_value(Value::clone(&found)).ok()
+    }
+
+    /// The phase of the record; Pending without a status.
+    #[must_use]
+    pub fn phase(&self) -> String {
+        self.record().map_or_else(String::new, |record| maint_core::plan::phase_of(&record).as_str().to_owned())
+    }
+
+    /// Waits until something is so. It looks often, so that what follows comes at the same point of a run.
+    pub async fn until(&self, mut holds: impl FnMut(&Self) -> bool) {
+        while !holds(self) {
+            sleep(Duration::from_millis(250)).await;
+        }
+    }
+
+    /// Waits for one of some phases.
+    pub async fn until_phase(&self, phases: &[&str]) {
+        self.until(|stage| phases.contains(&stage.phase().as_str())).await;
+    }
+
+    /// The run is over, told, and let go of; or held with its message delivered.
+    #[must_use]
+    pub fn is_at_rest(&self, held_is_an_end: bool) -> bool {
+        let Some(record) = self.record() else { return false };
+        let phase = maint_core::plan::phase_of(&record);
+        let told = record.status.as_ref().is_some_and(|status| {
+            !status.outbox.is_empty() && status.outbox.iter().all(|entry| !entry.delivered_to.is_empty())
+        });
+        let free = record.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
+        told && ((phase.is_terminal() && free) || (held_is_an_end && phase == maint_core::api::Phase::Held))
+    }
+}
+
+/// Plays one night of a scenario. Needs a tokio runtime of one thread whose time is paused.
+pub async fn play(scenario: &Scenario, plan: &Plan) -> Night {
+    let stage = Arc::new(Stage::new(scenario, plan));
+    let initial = stage.cluster.lock().store.snapshot();
+    {
+        let mut inner = stage.cluster.lock();
+        let chances = if plan.chaos.is_zero() { Chances::default() } else { plan.chances };
+        inner.faults = Faults::seeded(plan.seed, chances, &REPLICAS);
+        for (client, k, fault) in &plan.script {
+            inner.faults.on_write(client, *k, *fault);
+        }
+    }
+    let begun = stage.cluster.clock().now();
+    let script = async {
+        sleep(WARM_UP).await;
+        let replicas = REPLICAS.map(|name| replica::supervise(Arc::clone(&stage), name));
+        let [first, second] = replicas;
+        tokio::select! {
+            biased;
+            () = first => {}
+            () = second => {}
+            () = chaos(&stage) => {}
+            () = scenario.play(&stage) => {}
+        }
+    };
+    tokio::select! {
+        biased;
+        () = world::drive(Arc::clone(&stage.cluster), Arc::clone(&stage.world)) => {}
+        () = script => {}
+        () = sleep(LIMIT) => {}
+    }
+    conclude(&stage, initial, begun)
+}
+
+/// Crashes whoever leads and cuts servers off, then everything heals. Never ends.
+async fn chaos(stage: &Stage) {
+    if stage.plan.chaos.is_zero() {
+        return std::future::pending().await;
+    }
+    let mut random = Random::new(stage.plan.seed ^ 0x5eed_cafe);
+    let clock = stage.cluster.clock();
+    let end = clock.now() + jiff::SignedDuration::try_from(stage.plan.chaos).unwrap_or_default();
+    while stage.plan.havoc && clock.now() < end {
+        sleep(Duration::from_secs(5 + random.below(60))).await;
+        match random.below(4) {
+            0 => {
+                let client = REPLICAS[usize::try_from(random.below(2)).unwrap_or(0)];
+                stage.cluster.lock().faults.stop(client);
+            }
+            1 | 2 => {
+                let server = usize::try_from(random.below(3)).unwrap_or(0);
+                let how = if random.below(2) == 0 { Cut::Refuse } else { Cut::Hang };
+                stage.cluster.cut(server, how);
+                sleep(Duration::from_secs(1 + random.below(25))).await;
+                stage.cluster.cut(server, Cut::No);
+            }
+            _ => {
+                let server = usize::try_from(random.below(3)).unwrap_or(0);
+                stage.cluster.drop_watches(server);
+            }
+        }
+    }
+    let left = end.duration_since(clock.now());
+    sleep(Duration::try_from(left).unwrap_or_default()).await;
+    stage.cluster.lock().faults.heal();
+    std::future::pending().await
+}
+
+fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Night {
+    let record = stage.record();
+    let inner = stage.cluster.lock();
+    let history = History::of(initial, &inner.trace);
+    let violations = invariants::check_all(&Rules::default(), &history);
+    Night {
+        end: End::of(&inner, &history, stage.mail.kinds()),
+        violations,
+        writes: REPLICAS.iter().map(|name| ((*name).to_owned(), inner.faults.writes(name))).collect(),
+        hash: inner.trace.hash(),
+        log: inner.trace.steps().iter().map(crate::trace::Step::line).collect(),
+        hits: inner.faults.hits().clone(),
+        seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
+        record,
+        history,
+    }
+}
+
+/// The uids of pods that were evicted by somebody's request.
+fn evicted(history: &History) -> BTreeSet<String> {
+    let evictions = history.steps.iter().filter(|step| step.subresource == "eviction");
+    let taken = evictions.flat_map(|step| &step.changes).filter(|change| change.key.resource.resource == "pods");
+    taken.filter_map(|change| change.before.as_ref()).map(|pod| object::uid(pod).to_owned()).collect()
+}

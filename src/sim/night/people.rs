@@ -1,0 +1,129 @@
+//! People and programs: all that they do goes through the port that the command line uses.
+
+use std::time::Duration;
+
+use http::Method;
+use maint_core::api::record::{Maintenance, MaintenanceSpec, Word};
+use maint_core::plan;
+use maint_engine::client::Failover;
+use maint_engine::execute::WriteError;
+use maint_engine::request::{Field, Requests};
+use maint_engine::runtime::Clock;
+use serde_json::json;
+
+use super::{RECORD, Stage, TARGET};
+use crate::clock::sleep;
+
+/// Somebody with the operator's rights.
+pub struct Person<'a> {
+    stage: &'a Stage,
+    requests: Requests,
+    name: &'static str,
+}
+
+impl<'a> Person<'a> {
+    /// A person, or a program.
+    #[must_use]
+    pub fn new(stage: &'a Stage, name: &'static str) -> Self {
+        let ways = (0..3).rev().map(|server| stage.cluster.client(server, name)).collect();
+        let clock = Clock::simulated(stage.cluster.clock().now());
+        let requests = Requests::new(Failover::client(ways), clock, stage.settings.namespace.clone());
+        Self { stage, requests, name }
+    }
+
+    fn word(&self) -> Word {
+        let at = plan::stamp(self.stage.cluster.clock().now());
+        Word { by: self.name.to_owned(), at, ..Word::default() }
+    }
+
+    /// Makes the record.
+    pub async fn asks(&self, scope: &str, action: &str, command_waits: bool) {
+        let spec = MaintenanceSpec {
+            node_name: TARGET.to_owned(),
+            scope: scope.to_owned(),
+            action: action.to_owned(),
+            trigger: "manual".to_owned(),
+            requested_by: self.name.to_owned(),
+            reason: "a new kernel".to_owned(),
+            command_waits,
+            start_timeout_seconds: Some(3600),
+            ..MaintenanceSpec::default()
+        };
+        let record = Maintenance::new(RECORD, spec);
+        loop {
+            match self.requests.create(&record).await {
+                Ok(_) | Err(WriteError::Conflict(_)) => return,
+                Err(_) => sleep(Duration::from_secs(1)).await,
+            }
+        }
+    }
+
+    /// Says a word in the record, until it is heard.
+    pub async fn says(&self, field: Field) {
+        let word = self.word();
+        while self.requests.say(RECORD, field, &word, None).await.is_err() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Halts everything, or ends the halt.
+    pub async fn halts(&self, on: bool) {
+        let since = plan::stamp(self.stage.cluster.clock().now());
+        let halt = json!({"by": self.name, "reason": "wait", "since": since});
+        while self.requests.halt(on.then_some(&halt)).await.is_err() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Holds the node, or releases it.
+    pub async fn holds(&self, on: bool) {
+        let since = plan::stamp(self.stage.cluster.clock().now());
+        let hold = json!({"by": self.name, "reason": "mine", "since": since});
+        while self.requests.hold(TARGET, on.then_some(&hold)).await.is_err() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Waits for a valid go, claims the command by compare-and-swap, and says whether it was ours to run.
+    pub async fn claims(&self) -> bool {
+        loop {
+            sleep(Duration::from_millis(700)).await;
+            let Some(record) = self.stage.record() else { return false };
+            if plan::phase_of(&record).is_terminal() {
+                return false;
+            }
+            let now = self.stage.cluster.clock().now();
+            let valid = record
+                .status
+                .as_ref()
+                .and_then(|status| status.intent.as_ref())
+                .is_some_and(|intent| plan::parse_time(Some(&intent.valid_until)).is_some_and(|until| now < until));
+            if !valid || record.spec.claimed.is_some() {
+                continue;
+            }
+            let version = record.metadata.resource_version.as_deref();
+            match self.requests.say(RECORD, Field::Claimed, &self.word(), version).await {
+                Ok(()) => return true,
+                // Somebody wrote in between: look again.
+                Err(_) => continue,
+            }
+        }
+    }
+
+    /// The node goes down and comes back.
+    pub fn reboots(&self) {
+        let down = super::cluster::pace().reboot;
+        self.stage.with(|world, inner, now| world.reboot(inner, TARGET, down, now));
+    }
+
+    /// Deletes the record; what it holds back stays until then.
+    pub async fn deletes(&self) {
+        let client = self.stage.cluster.client(1, self.name);
+        let path = format!("{}/{RECORD}", maint_engine::execute::RECORDS);
+        let request = http::Request::builder().method(Method::DELETE).uri(path).body(kube::client::Body::empty());
+        if let Ok(request) = request {
+            // The answer is in the trace.
+            let _ = client.send(request).await;
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The scenarios: how a cluster is prepared, what people do, and what must come of it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use maint_core::config::Settings;
+use maint_engine::request::Field;
+use serde_json::json;
+
+use super::{Person, Stage, TARGET};
+use crate::clock::sleep;
+use crate::store::http::Inner;
+use crate::store::object;
+use crate::store::proxy::Cell;
+
+type Script = for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A scenario.
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// Changes the cluster before the night begins.
+    pub prepare: fn(&mut Inner, Timestamp),
+    /// Changes the settings.
+    pub configure: fn(&mut Settings),
+    /// What people and the outside do.
+    script: Script,
+    /// Phase and outcome at the end.
+    pub ends: (&'static str, &'static str),
+    /// How often the target boots.
+    pub boots: usize,
+    /// Whether pods are evicted.
+    pub evicts: bool,
+    /// Whether the target is cordoned at the end.
+    pub cordoned: bool,
+    /// Phases that the record goes through, in order.
+    pub phases: &'static [&'static str],
+}
+
+impl Scenario {
+    /// Plays until the run is at rest.
+    pub async fn play(&self, stage: &Stage) {
+        (self.script)(stage).await;
+        stage.until(|stage| stage.is_at_rest(false)).await;
+    }
+
+    /// The scenario of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SCENARIOS.iter().find(|scenario| scenario.name == name)
+    }
+}
+
+const fn nothing(_: &mut Inner, _: Timestamp) {}
+const fn as_is(_: &mut Settings) {}
+
+/// The phases of a run that goes well.
+const ALL: &[&str] =
+    &["Pending", "Cordoning", "Draining", "Acting", "Returning", "Verifying", "Uncordoning", "Settling", "Succeeded"];
+
+const WELL: Scenario = Scenario {
+    name: "",
+    prepare: nothing,
+    configure: as_is,
+    script: |_| Box::pin(async {}),
+    ends: ("Succeeded", "Proven"),
+    boots: 1,
+    evicts: true,
+    cordoned: false,
+    phases: ALL,
+};
+
+/// All scenarios.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "cordon-only",
+        script: |stage| Box::pin(cordon_only(stage)),
+        boots: 0,
+        evicts: false,
+        phases: &["Pending", "Cordoning", "Acting", "Returning", "Verifying", "Uncordoning", "Settling", "Succeeded"],
+        ..WELL
+    },
+    Scenario { name: "drain", script: |stage| Box::pin(drain(stage)), ..WELL },
+    Scenario { name: "command", script: |stage| Box::pin(command(stage)), ..WELL },
+    Scenario {
+        name: "back-out",
+        prepare: stubborn,
+        script: |stage| Box::pin(drain(stage)),
+        ends: ("Failed", "DrainDeadline"),
+        boots: 0,
+        phases: &["Pending", "Cordoning", "Draining", "BackingOut", "Failed"],
+        ..WELL
+    },
+    Scenario {
+        name: "held",
+        script: |stage| Box::pin(held(stage)),
+        phases: &[
+            "Pending",
+            "Cordoning",
+            "Draining",
+            "Acting",
+            "Returning",
+            "Verifying",
+            "Held",
+            "Verifying",
+            "Uncordoning",
+            "Settling",
+            "Succeeded",
+        ],
+        ..WELL
+    },
+    Scenario {
+        name: "cancelled",
+        prepare: stubborn,
+        script: |stage| Box::pin(cancelled(stage)),
+        ends: ("Cancelled", "Cancelled"),
+        boots: 0,
+        phases: &["Pending", "Cordoning", "Draining", "BackingOut", "Cancelled"],
+        ..WELL
+    },
+    Scenario { name: "halted", prepare: stubborn, script: |stage| Box::pin(halted(stage)), ..WELL },
+    Scenario {
+        name: "on-hold",
+        prepare: stubborn,
+        script: |stage| Box::pin(on_hold(stage)),
+        ends: ("Cancelled", "NodeOnHold"),
+        boots: 0,
+        cordoned: true,
+        phases: &["Pending", "Cordoning", "Draining", "BackingOut", "Cancelled"],
+        ..WELL
+    },
+    Scenario {
+        name: "hold-after-commit",
+        script: |stage| Box::pin(hold_after_commit(stage)),
+        phases: &[
+            "Pending",
+            "Cordoning",
+            "Draining",
+            "Acting",
+            "Returning",
+            "Verifying",
+            "Held",
+            "Verifying",
+            "Uncordoning",
+            "Settling",
+            "Succeeded",
+        ],
+        ..WELL
+    },
+];
+
+/// A pod on the target whose budget lets nothing go.
+fn stubborn(inner: &mut Inner, now: Timestamp) {
+    let labels = json!({"app": "stubborn"});
+    inner.store.seed(
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stubborn", "namespace": "default"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"nodeSelector": {"kubernetes.io/hostname": TARGET},
+                    "containers": [{"name": "main", "image": "i"}]}}}}),
+        now,
+    );
+    inner.store.seed(
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": "stubborn", "namespace": "default"},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}}}),
+        now,
+    );
+}
+
+/// The budget of the stubborn pod lets it go.
+fn relent(stage: &Stage) {
+    stage.with(|_, inner, _| {
+        let key = crate::store::ObjectKey::new("policy", "poddisruptionbudgets", "default", "stubborn");
+        inner.store.edit(&key, |budget| {
+            budget["spec"]["maxUnavailable"] = json!(1);
+            budget["metadata"]["generation"] = json!(2);
+        });
+    });
+}
+
+/// Whether of all pods that must go only the stubborn one is left on the target.
+fn only_the_stubborn_is_left(stage: &Stage) -> bool {
+    let inner = stage.cluster.lock();
+    let movable = inner.store.all("", "pods").filter(|pod| {
+        object::text(pod, "/spec/nodeName") == TARGET
+            && object::text(pod, "/metadata/ownerReferences/0/kind") != "DaemonSet"
+    });
+    movable.map(|pod| object::name(pod).to_owned()).eq(["stubborn-0".to_owned()])
+}
+
+/// Whether the record says that a person shall act.
+fn told_to_go(stage: &Stage) -> bool {
+    stage.record().and_then(|record| record.status).is_some_and(|status| status.committed_at.is_some())
+}
+
+async fn cordon_only(stage: &Stage) {
+    let person = Person::new(stage, "person");
+    person.asks("service-restart", "external", false).await;
+    stage.until(told_to_go).await;
+    sleep(Duration::from_secs(5)).await;
+    person.says(Field::ActionDone).await;
+}
+
+async fn drain(stage: &Stage) {
+    Person::new(stage, "person").asks("reboot", "pod", false).await;
+}
+
+async fn command(stage: &Stage) {
+    let program = Person::new(stage, "program");
+    program.asks("reboot", "external", true).await;
+    if program.claims().await {
+        program.reboots();
+        sleep(Duration::from_secs(30)).await;
+        program.says(Field::ActionDone).await;
+    }
+}
+
+async fn held(stage: &Stage) {
+    let pair = (1, TARGET.to_owned());
+    drain(stage).await;
+    stage.until_phase(&["Returning"]).await;
+    stage.with(|_, inner, _| inner.cells.insert(pair.clone(), Cell::CutLiveKept));
+    stage.until_phase(&["Held"]).await;
+    sleep(Duration::from_secs(15)).await;
+    stage.with(|_, inner, _| inner.cells.remove(&pair));
+}
+
+async fn cancelled(stage: &Stage) {
+    drain(stage).await;
+    stage.until(only_the_stubborn_is_left).await;
+    Person::new(stage, "person").says(Field::Cancel).await;
+}
+
+async fn halted(stage: &Stage) {
+    let person = Person::new(stage, "person");
+    drain(stage).await;
+    stage.until(only_the_stubborn_is_left).await;
+    person.halts(true).await;
+    // Longer than the drain's deadline: it waits too.
+    sleep(Duration::from_secs(120)).await;
+    relent(stage);
+    sleep(Duration::from_secs(15)).await;
+    person.halts(false).await;
+}
+
+async fn on_hold(stage: &Stage) {
+    drain(stage).await;
+    stage.until(only_the_stubborn_is_left).await;
+    Person::new(stage, "person").holds(true).await;
+}
+
+async fn hold_after_commit(stage: &Stage) {
+    let person = Person::new(stage, "person");
+    drain(stage).await;
+    stage.until_phase(&["Returning"]).await;
+    person.holds(true).await;
+    stage.until_phase(&["Held"]).await;
+    sleep(Duration::from_secs(15)).await;
+    person.holds(false).await;
+}

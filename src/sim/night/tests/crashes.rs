@@ -1,0 +1,61 @@
+//! Crash points: a replica that dies at any of its writes changes nothing about the end.
+
+use super::*;
+
+/// The three ways to die at a write.
+const MODES: [Fault; 3] = [Fault::StopBefore, Fault::StopUnanswered, Fault::StopAnswered];
+
+/// Every write of the leader of a scenario, times three modes; answers how many points there were.
+fn sweep(name: &str) -> u64 {
+    let scenario = Scenario::named(name).expect("a scenario");
+    let whole = night(scenario, &Plan { seed: 1, ..Plan::default() });
+    let writes = whole.writes[REPLICAS[0]];
+    assert!(writes > 20 && whole.violations.is_empty(), "{name}: {writes}");
+    let mut points = 0;
+    for k in 1..=writes {
+        for mode in MODES {
+            let plan = Plan { seed: 1, script: vec![(REPLICAS[0], k, mode)], ..Plan::default() };
+            let night = night(scenario, &plan);
+            let row = || format!("{name}, {mode:?} at write {k} ({})\n{}", point(&night, k), story(&night));
+            assert_eq!(night.hits.values().sum::<u64>(), 1 + u64::from(mode == Fault::StopAnswered), "{}", row());
+            assert_eq!(night.end, whole.end, "{}", row());
+            assert_eq!(night.violations, Vec::new(), "{}", row());
+            points += 1;
+        }
+    }
+    println!("figure crash_points.{name} {points} points");
+    points
+}
+
+/// The k-th write of the first replica.
+fn point(night: &Night, k: u64) -> String {
+    let verbs = ["create", "update", "patch", "delete"];
+    let mut writes = night.history.steps.iter().filter(|step| step.client == REPLICAS[0] && verbs.contains(&step.verb));
+    let at = usize::try_from(k - 1).unwrap_or(usize::MAX);
+    writes.nth(at).map_or_else(String::new, crate::trace::Step::line)
+}
+
+#[test]
+fn cordon_only_survives_every_crash() {
+    sweep("cordon-only");
+}
+
+#[test]
+fn drain_survives_every_crash() {
+    sweep("drain");
+}
+
+#[test]
+fn back_out_survives_every_crash() {
+    sweep("back-out");
+}
+
+#[test]
+fn held_survives_every_crash() {
+    sweep("held");
+}
+
+#[test]
+fn cancelled_survives_every_crash() {
+    sweep("cancelled");
+}

@@ -1,0 +1,30 @@
+//! Nights.
+
+mod crashes;
+mod scenarios;
+
+use super::*;
+
+/// Plays a night in a runtime of its own.
+fn night(scenario: &Scenario, plan: &Plan) -> Night {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(play(scenario, plan))
+}
+
+/// The last lines of a log.
+fn tail(night: &Night, lines: usize) -> String {
+    night.log[night.log.len().saturating_sub(lines)..].join("\n")
+}
+
+/// What a person would read of the record.
+fn story(night: &Night) -> String {
+    let status = night.record.as_ref().and_then(|record| record.status.clone()).unwrap_or_default();
+    let mut lines: Vec<String> =
+        status.timeline.iter().map(|entry| format!("{} {}: {}", entry.at, entry.phase, entry.message)).collect();
+    lines.push(format!("{} {} {}", status.phase, status.outcome, status.message));
+    lines.extend(
+        status.findings.iter().map(|one| format!("{} {} {}: {}", one.gate, one.status, one.reason, one.message)),
+    );
+    lines.extend(status.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.join("\n")
+}
