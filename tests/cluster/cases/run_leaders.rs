@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::run::{NODE, RUN, cordon_changes, ensure_rebooted, ensure_released, ensure_tidy, evicted, going, reboots, workload};
+use super::run::{
+    NODE, RUN, cordon_changes, ensure_rebooted, ensure_released, ensure_tidy, evicted, going, reboots, workload,
+};
 use super::{Case, case};
 use crate::harness::maint::{Maint, REPLICAS, story};
 use crate::harness::wait::Limit;
@@ -44,7 +46,10 @@ async fn killed_in_every_phase(cluster: Arc<Cluster>) -> Result<()> {
         maint.kill(&leader);
         let now = maint.record("killed-1").await?;
         ensure!(now["status"]["phase"] == phase, "killed too late for {phase}: {}", story(&now));
-        killed.push(format!("{phase} (term {term}, {} entries)", record["status"]["timeline"].as_array().map_or(0, Vec::len)));
+        killed.push(format!(
+            "{phase} (term {term}, {} entries)",
+            record["status"]["timeline"].as_array().map_or(0, Vec::len)
+        ));
         maint.start(&leader, if leader == REPLICAS[0] { 1 } else { 3 })?;
     }
     let record = maint.wait_phase("killed-1", "Succeeded", RUN).await?;
@@ -90,15 +95,27 @@ async fn frozen_past_its_lease(cluster: Arc<Cluster>) -> Result<()> {
     let log = cluster.audit_since(&mark)?;
     let first = log.by(&Maint::user(new)).0.into_iter().find(|entry| entry.resource == "maintenances/status");
     let since = first.context("the new leader wrote nothing")?.time;
-    let late: Vec<_> = log.by(&Maint::user(&old)).0.into_iter().filter(|entry| {
-        entry.time >= since && !matches!(entry.verb.as_str(), "get" | "list" | "watch") && entry.resource != "leases"
-    }).collect();
+    let late: Vec<_> = log
+        .by(&Maint::user(&old))
+        .0
+        .into_iter()
+        .filter(|entry| {
+            entry.time >= since
+                && !matches!(entry.verb.as_str(), "get" | "list" | "watch")
+                && entry.resource != "leases"
+        })
+        .collect();
     println!("\nfigure late_writes_of_frozen_leader {}", late.len());
     ensure!(late.len() <= 1, "{late:?}");
     for entry in &late {
         ensure!(entry.code >= 400 || entry.resource == "pods/eviction", "it went through: {entry:?}");
     }
     evicted(&log, &going)?;
-    ensure!(cordon_changes(&log, NODE) == (1, 1) && reboots(&log) == 1, "{:?} {}", cordon_changes(&log, NODE), reboots(&log));
+    ensure!(
+        cordon_changes(&log, NODE) == (1, 1) && reboots(&log) == 1,
+        "{:?} {}",
+        cordon_changes(&log, NODE),
+        reboots(&log)
+    );
     Ok(())
 }

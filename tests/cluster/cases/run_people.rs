@@ -28,7 +28,11 @@ async fn their_cordon(cluster: Arc<Cluster>) -> Result<()> {
     let mark = cluster.audit_mark();
     maint.ask("wish-1", NODE, "reboot", "pod", json!({ "trigger": "unattended" })).await?;
     let blocked = |record: &Value| {
-        record["status"]["findings"].as_array().into_iter().flatten().any(|finding| finding["reason"] == "TargetCordonedByOther")
+        record["status"]["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|finding| finding["reason"] == "TargetCordonedByOther")
     };
     maint.wait_record("wish-1", "the finding", wait::SHORT, blocked).await?;
     // Long enough for several looks.
@@ -41,13 +45,13 @@ async fn their_cordon(cluster: Arc<Cluster>) -> Result<()> {
         ensure!(own, "written for a wish that is blocked: {entry:?}");
     }
     ensure!(log.evictions().is_empty(), "evictions");
-    maint.say("wish-1", "cancel").await?;
+    maint.verb(1, &["cancel", "wish-1", "--as", "a case"], 0).await?;
     maint.wait_phase("wish-1", "Cancelled", wait::SHORT).await?;
 
     maint.ask("manual-1", NODE, "service-restart", "external", json!({})).await?;
     let record = maint.wait_phase("manual-1", "Returning", RUN).await?;
     ensure!(record["status"]["node"]["wasUnschedulable"] == true, "{}", record["status"]["node"]);
-    maint.say("manual-1", "actionDone").await?;
+    maint.verb(1, &["done", "manual-1", "--as", "a case"], 0).await?;
     let record = maint.wait_phase("manual-1", "Succeeded", RUN).await?;
     let warned = record["status"]["warnings"].as_array().is_some_and(|all| {
         all.iter().any(|warning| warning.as_str().is_some_and(|text| text.contains("that cordon stays")))
@@ -55,7 +59,11 @@ async fn their_cordon(cluster: Arc<Cluster>) -> Result<()> {
     ensure!(warned, "not said that the cordon stays: {}", story(&record));
     let node = node(&cluster).await?;
     ensure!(node["spec"]["unschedulable"] == true, "the person's cordon is gone");
-    ensure!(node["metadata"]["annotations"]["maint.dev/owner"].is_null(), "owner left: {}", node["metadata"]["annotations"]);
+    ensure!(
+        node["metadata"]["annotations"]["maint.dev/owner"].is_null(),
+        "owner left: {}",
+        node["metadata"]["annotations"]
+    );
     let log = cluster.audit_since(&mark)?;
     ensure!(log.uncordons(NODE).is_empty() && log.evictions().is_empty(), "{:?}", log.writes());
     Ok(())
@@ -73,8 +81,10 @@ async fn budget_backs_out(cluster: Arc<Cluster>) -> Result<()> {
     let pods = "/api/v1/namespaces/case-run/pods";
     let all = client.list(pods).await?;
     let elsewhere = all.iter().find(|pod| pod["spec"]["nodeName"] != NODE).context("all pods are on one node")?;
-    let name = elsewhere["metadata"]["name"].as_str().context("a pod without name")?;
-    client.merge(&format!("{pods}/{name}"), &json!({ "metadata": { "annotations": { "test/ready": "false" } } })).await?;
+    let unready = elsewhere["metadata"]["name"].as_str().context("a pod without name")?;
+    client
+        .merge(&format!("{pods}/{unready}"), &json!({ "metadata": { "annotations": { "test/ready": "false" } } }))
+        .await?;
     wait::until(wait::CONTROLLERS, "the budget to allow nothing", || async {
         let status = client.get(&format!("{budgets}/shop-budget")).await?["status"].clone();
         Ok((status["currentHealthy"] == 5 && status["disruptionsAllowed"] == 0).then_some(()))
@@ -85,9 +95,12 @@ async fn budget_backs_out(cluster: Arc<Cluster>) -> Result<()> {
     ensure!(!held.is_empty(), "no pod of the budget is on {NODE}");
     let maint = Maint::up(&cluster, &[("drain_timeout_seconds", 10)], [1, 3]).await?;
     let (going, mark) = (going(&cluster, NODE).await?, cluster.audit_mark());
-    maint.ask("budget-1", NODE, "reboot", "pod", json!({})).await?;
-    let record = maint.wait_phase("budget-1", "Failed", RUN).await?;
+    let shown = maint.verb(1, &["reboot", NODE, "--action", "pod", "--yes", "--as", "a case"], 5).await?;
+    ensure!(shown.contains("shop-budget"), "the budget is not named: {shown}");
+    let name = maint.only_record().await?;
+    let record = maint.record(&name).await?;
     let (told, status) = (story(&record), &record["status"]);
+    ensure!(status["phase"] == "Failed", "{told}");
     ensure!(status["outcome"] == "DrainDeadline", "{told}");
     let message = status["message"].as_str().unwrap_or("");
     ensure!(held.iter().all(|pod| message.contains(pod)), "{held:?} not named: {told}");
@@ -103,5 +116,5 @@ async fn budget_backs_out(cluster: Arc<Cluster>) -> Result<()> {
     let changes = (log.cordons(NODE).len(), log.uncordons(NODE).len(), reboots(&log));
     ensure!(changes == (1, 1, 0), "cordons, uncordons, action pods: {changes:?}");
     ensure!(log.deletes("pods").is_empty(), "deleted around the budget: {:?}", log.deletes("pods"));
-    maint.wait_told("budget-1", &["started", "backed-out"]).await
+    maint.wait_told(&name, &["started", "backed-out"]).await
 }

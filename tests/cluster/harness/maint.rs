@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -15,7 +16,7 @@ use super::net::NODES;
 use super::process::{Process, Spec};
 use super::wait::{self, Limit};
 use super::webhooks::Webhooks;
-use super::{Cluster, now, objects};
+use super::{Cluster, objects};
 
 /// maint's own namespace.
 pub const NAMESPACE: &str = "maint";
@@ -43,7 +44,9 @@ const RUN: [(&str, u64); 9] = [
     ("settle_for_seconds", 3),
 ];
 
-/// A replica serves its API within this time.
+/// A verb that watches a run to its end.
+const VERB: Limit = Limit::seconds("verb", 150);
+/// A Lease runs out, and its next holder is seen.
 const REPLICA: Limit = Limit::seconds("replica-leads", 45);
 
 /// maint on the cluster: its CRDs, accounts, settings and replicas. The replicas are killed on drop.
@@ -228,6 +231,43 @@ impl Maint {
     }
 }
 
+/// The command line, as a person has it.
+impl Maint {
+    /// A verb, with a kubeconfig that names API server `server`.
+    pub fn command(&self, server: usize, words: &[&str]) -> Result<Command> {
+        let mut command = Command::new(self.cluster.maint_binary()?);
+        command
+            .arg("--kubeconfig")
+            .arg(self.cluster.kubeconfig_path())
+            .arg("--context")
+            .arg(format!("server-{server}"));
+        command.arg("--config").arg(&self.config).args(words).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs a verb to its end, which must come with this exit code; gives what it printed to stdout and stderr.
+    pub async fn verb(&self, server: usize, words: &[&str], code: i32) -> Result<String> {
+        let output = self.cluster.run_in_hub(self.command(server, words)?, VERB).await?;
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("");
+        ensure!(
+            output.status.code() == Some(code),
+            "maint {words:?} ended with {}, wanted {code}: {text}",
+            output.status
+        );
+        Ok(text)
+    }
+
+    /// The name of the only record.
+    pub async fn only_record(&self) -> Result<String> {
+        wait::until(wait::SHORT, "a record", || async {
+            let records = self.cluster.any_client().await?.list(RECORDS).await?;
+            ensure!(records.len() == 1, "{} records", records.len());
+            Ok(records[0]["metadata"]["name"].as_str().map(String::from))
+        })
+        .await
+    }
+}
+
 /// Records, and what people say in them.
 impl Maint {
     /// Creates a record; `spec` is put over a manual one.
@@ -243,30 +283,6 @@ impl Maint {
         self.cluster.any_client().await?.create(RECORDS, &body).await.map(drop)
     }
 
-    /// Says a word in a record: `cancel`, `resume`, `actionDone`.
-    pub async fn say(&self, name: &str, field: &str) -> Result<()> {
-        let body = json!({ "spec": { field: { "by": "a case", "at": now() } } });
-        self.cluster.any_client().await?.merge(&format!("{RECORDS}/{name}"), &body).await.map(drop)
-    }
-
-    /// Claims the command of a record once there is a valid `go`, as `maint run` does.
-    pub async fn claim(&self, name: &str, limit: Limit) -> Result<()> {
-        self.wait_record(name, "a go to be claimed", limit, |record| {
-            record["status"]["intent"]["validUntil"].as_str().is_some_and(|until| until > now().as_str())
-        })
-        .await?;
-        wait::until(wait::SHORT, "the claim", || async {
-            let client = self.cluster.any_client().await?;
-            let record = self.record(name).await?;
-            ensure!(record["status"]["intent"]["validUntil"].is_string(), "the go was withdrawn");
-            let body = json!({ "metadata": { "resourceVersion": record["metadata"]["resourceVersion"] },
-                "spec": { "claimed": { "by": "a case", "at": now() } } });
-            client.merge(&format!("{RECORDS}/{name}"), &body).await.map(Some)
-        })
-        .await
-        .map(drop)
-    }
-
     /// A record as it is now.
     pub async fn record(&self, name: &str) -> Result<Value> {
         self.cluster.any_client().await?.get(&format!("{RECORDS}/{name}")).await
@@ -274,7 +290,8 @@ impl Maint {
 
     /// Waits until a record is in a phase. One that ended otherwise ends the wait.
     pub async fn wait_phase(&self, name: &str, phase: &str, limit: Limit) -> Result<Value> {
-        let over = |record: &Value| matches!(record["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Cancelled"));
+        let over =
+            |record: &Value| matches!(record["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Cancelled"));
         let reached = |record: &Value| record["status"]["phase"] == phase;
         let record = self.wait_record(name, phase, limit, |record| reached(record) || over(record)).await?;
         ensure!(reached(&record), "wanted phase {phase}: {}", story(&record));
