@@ -159,8 +159,7 @@ fn proven(draft: &mut Draft<'_>, nodes: &[&Node], maintenances: &[&Maintenance])
         };
         let Some(proven) = document::<Proven>(draft, &object, &field, text) else { continue };
         if proven.boot_id != node.boot_id {
-            let message =
-                format!("node {name} booted since it was last found good ({})", proven.at);
+            let message = format!("node {name} booted since it was last found good ({})", proven.at);
             let evidence = Evidence::new(object, field.clone(), &proven.boot_id, &node.boot_id);
             draft.add(Status::Warn, Reason::PostCheckMissing, message, None, vec![evidence]);
         }

@@ -68,8 +68,42 @@ pub async fn send(
     }
     let message = value
         .as_ref()
-        .and_then(|status| status.get("message"))
-        .and_then(Value::as_str)
-        .map_or_else(|| String::from_utf8_lossy(&bytes).chars().take(200).collect(), str::to_owned);
+        .and_then(message_of)
+        .unwrap_or_else(|| String::from_utf8_lossy(&bytes).chars().take(200).collect());
     Err(WriteError::of_answer(code, message))
+}
+
+/// What a Status says. Which budget refuses an eviction stands in its causes only.
+fn message_of(status: &Value) -> Option<String> {
+    let message = status.get("message").and_then(Value::as_str)?;
+    let causes = status.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
+    let budgets: Vec<&str> = causes
+        .filter(|cause| cause.get("reason").and_then(Value::as_str) == Some("DisruptionBudget"))
+        .filter_map(|cause| cause.get("message").and_then(Value::as_str))
+        .collect();
+    Some(if budgets.is_empty() { message.to_owned() } else { format!("{message} {}", budgets.join("; ")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_eviction_names_its_budget() {
+        let no = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let cause = json!({"reason": "DisruptionBudget", "message": "The disruption budget shop needs 5 healthy pods and has 5 currently"});
+        let other = json!({"reason": "FieldValueInvalid", "message": "odd", "field": "spec"});
+        let named = format!("{no} The disruption budget shop needs 5 healthy pods and has 5 currently");
+        let rows = [
+            ("named", json!({"message": no, "details": {"causes": [cause]}}), Some(named.as_str())),
+            ("no causes", json!({"message": no, "details": {}}), Some(no)),
+            ("other causes", json!({"message": no, "details": {"causes": [other]}}), Some(no)),
+            ("no message", json!({"details": {"causes": []}}), None),
+        ];
+        for (row, status, wanted) in rows {
+            assert_eq!(message_of(&status).as_deref(), wanted, "{row}");
+        }
+    }
 }

@@ -4,6 +4,9 @@ pub mod check;
 mod conformance;
 mod plane;
 mod reboots;
+mod run;
+mod run_leaders;
+mod run_people;
 mod tunnels;
 
 use std::future::Future;
@@ -36,7 +39,7 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), conformance::cases(), tunnels::cases(), check::cases(), reboots::cases()]
+    [plane::cases(), conformance::cases(), tunnels::cases(), check::cases(), reboots::cases(), run::cases()]
         .into_iter()
         .flatten()
         .collect()

@@ -11,6 +11,7 @@ pub mod etcd_voter;
 pub mod garble;
 pub mod kubelet;
 pub mod longhorn;
+pub mod maint;
 pub mod metrics;
 pub mod net;
 pub mod objects;
@@ -21,6 +22,7 @@ mod reset;
 pub mod run;
 pub mod verbs;
 pub mod wait;
+pub mod webhooks;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

@@ -137,12 +137,24 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
             client.delete(&format!("/api/v1/namespaces/kube-system/pods/{name}"), Some(&at_once)).await?;
         }
     }
+    // Its leader is gone by now, and the next one begins at term 0.
+    client.delete("/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint", None).await?;
+    for name in ["maint-control", "maint-state"] {
+        client.delete(&format!("/api/v1/namespaces/maint/configmaps/{name}"), None).await?;
+    }
     let Some(group) = client.find(MAINT_GROUP).await? else { return Ok(()) };
     for resource in group["resources"].as_array().into_iter().flatten() {
         let name = resource["name"].as_str().unwrap_or("");
         let can_delete =
             resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "deletecollection"));
         if can_delete && resource["namespaced"] == false {
+            // A record in flight has a finalizer, and nobody is left who would take it off.
+            for object in client.list(&format!("{MAINT_GROUP}/{name}")).await? {
+                if !object["metadata"]["finalizers"].is_null() {
+                    let path = format!("{MAINT_GROUP}/{name}/{}", object["metadata"]["name"].as_str().unwrap_or(""));
+                    client.merge(&path, &json!({ "metadata": { "finalizers": null } })).await?;
+                }
+            }
             client.delete(&format!("{MAINT_GROUP}/{name}"), None).await?;
         }
     }
