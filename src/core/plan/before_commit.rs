@@ -216,7 +216,7 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
     }
     let findings = run.findings(moment);
     run.keep_findings(&findings);
-    run.keep_waived(&findings);
+    run.keep_waived();
     if halted(run) {
         return None;
     }

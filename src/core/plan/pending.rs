@@ -130,6 +130,7 @@ fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
         ..NodeRecord::default()
     });
     run.status.baseline = records_of(findings);
+    run.keep_waived();
     if let Some((before, broken)) = run.matrix_line() {
         run.status.matrix = Some(MatrixRecord { before, broken, ..MatrixRecord::default() });
     }

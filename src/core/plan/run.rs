@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::kept::{finding_of, records_of};
+use super::kept::{finding_of, record_of};
 use super::time::{after, parse_time};
 use super::{Act, FINALIZER, Step, StepInput, owned};
-use crate::api::record::{Maintenance, MaintenanceStatus};
+use crate::api::record::{FindingRecord, Maintenance, MaintenanceStatus};
 use crate::api::{Action, Finding, GateId, Moment, Phase, Reason, Status, Strategy, Trigger};
 use crate::config::{RunSettings, Scope};
 use crate::facts::{Item, Listed, Node, Observation, Pod, Source};
@@ -33,6 +33,8 @@ pub(super) struct Run<'a> {
     pub(super) acts: Vec<Act>,
     pub(super) wake_at: Timestamp,
     pub(super) done: bool,
+    /// What a person waived of the findings that were asked last, as it was.
+    waived: Vec<FindingRecord>,
 }
 
 /// What is known of the target.
@@ -59,7 +61,14 @@ pub(super) enum ActionPod<'a> {
 impl<'a> Run<'a> {
     pub(super) fn new(input: &'a StepInput<'a>) -> Self {
         let status = input.record.status.clone().unwrap_or_default();
-        Self { input, status, acts: Vec::new(), wake_at: after(input.now, LOOK_SECONDS), done: false }
+        Self {
+            input,
+            status,
+            acts: Vec::new(),
+            wake_at: after(input.now, LOOK_SECONDS),
+            done: false,
+            waived: Vec::new(),
+        }
     }
 
     pub(super) fn finish(mut self) -> Step {
@@ -183,7 +192,7 @@ impl<'a> Run<'a> {
 
     /// The findings of a gate's moment, with what a person waived and what was no better at the start lowered to
     /// warnings.
-    pub(super) fn findings(&self, moment: Moment) -> Vec<Finding> {
+    pub(super) fn findings(&mut self, moment: Moment) -> Vec<Finding> {
         let scope = self.scope();
         let run = self.context();
         let input = GateInput {
@@ -198,8 +207,10 @@ impl<'a> Run<'a> {
             now: self.input.now,
         };
         let mut findings = gates::evaluate(&input);
+        self.waived.clear();
         for finding in &mut findings {
-            if finding.stops() && self.waived(moment, finding) {
+            if finding.stops() && self.is_waived(moment, finding) {
+                self.waived.push(record_of(finding));
                 finding.status = Status::Warn;
             }
         }
@@ -220,7 +231,7 @@ impl<'a> Run<'a> {
 
     /// A person may waive gates before commit; not those that guard against two nodes down or a lost quorum, and of
     /// gate `target` only that the node is not Ready: a reboot may be its cure.
-    fn waived(&self, moment: Moment, finding: &Finding) -> bool {
+    fn is_waived(&self, moment: Moment, finding: &Finding) -> bool {
         let may = matches!(moment, Moment::Start | Moment::Cordoned | Moment::Handover)
             && match finding.gate {
                 // Its worst reason may hide the quorum behind another server's sickness.
@@ -231,14 +242,14 @@ impl<'a> Run<'a> {
         may && self.input.record.spec.overrides.iter().any(|waived| waived.gate == finding.gate.as_str())
     }
 
-    /// What is waived after the start counts at verify and settle like what was failing then.
-    pub(super) fn keep_waived(&mut self, findings: &[Finding]) {
-        let spec = &self.input.record.spec;
-        for finding in findings.iter().filter(|finding| finding.status == Status::Warn) {
-            let gate = finding.gate.as_str();
-            let waived = spec.overrides.iter().any(|waived| waived.gate == gate);
-            if waived && !self.status.baseline.iter().any(|known| known.gate == gate) {
-                self.status.baseline.extend(records_of(std::slice::from_ref(finding)));
+    /// What a person waived counts at verify and settle like what was failing at the start: with the status that it
+    /// had, since a warning would excuse no block.
+    pub(super) fn keep_waived(&mut self) {
+        for waived in std::mem::take(&mut self.waived) {
+            let same = |known: &FindingRecord| (&known.gate, &known.reason) == (&waived.gate, &waived.reason);
+            self.status.baseline.retain(|known| !(same(known) && known.status == Status::Warn.as_str()));
+            if !self.status.baseline.iter().any(same) {
+                self.status.baseline.push(waived);
             }
         }
     }

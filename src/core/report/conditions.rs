@@ -84,3 +84,74 @@ fn reachable(phase: Phase, status: &MaintenanceStatus) -> &'static str {
         _ => "Unknown",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::record::{FindingRecord, NodeRecord};
+
+    fn status(phase: &str, outcome: &str) -> MaintenanceStatus {
+        MaintenanceStatus {
+            phase: phase.into(),
+            outcome: outcome.into(),
+            reboots: true,
+            ..MaintenanceStatus::default()
+        }
+    }
+
+    fn committed(phase: &str, outcome: &str) -> MaintenanceStatus {
+        MaintenanceStatus { committed_at: Some("2026-11-30T01:00:00Z".into()), ..status(phase, outcome) }
+    }
+
+    fn back(phase: &str, outcome: &str) -> MaintenanceStatus {
+        let node =
+            NodeRecord { boot_id_before: "boot-1".into(), boot_id_after: "boot-2".into(), ..NodeRecord::default() };
+        MaintenanceStatus { node: Some(node), ..committed(phase, outcome) }
+    }
+
+    fn broken(phase: &str, outcome: &str) -> MaintenanceStatus {
+        let finding =
+            FindingRecord { gate: "kubelet-reachability".into(), status: "block".into(), ..FindingRecord::default() };
+        MaintenanceStatus { findings: vec![finding], ..back(phase, outcome) }
+    }
+
+    #[test]
+    fn conditions_say_no_more_than_is_known() {
+        // Ready, Reconciling, Stalled, GatesPassed, Drained, Rebooted, KubeletReachable, Settled
+        #[rustfmt::skip]
+        let rows: [(&str, MaintenanceStatus, &str); 12] = [
+            ("a wish", status("Pending", ""), "F T F F ? F ? F"),
+            ("at work", status("Draining", ""), "F T F T ? F ? F"),
+            ("could not start", status("Cancelled", "StartTimeout"), "F F T F ? F ? F"),
+            ("gates said no", status("Failed", "HandoverTimeout"), "F F T F ? F ? F"),
+            ("put back for another cause", status("BackingOut", "CordonRemoved"), "F T F ? ? F ? F"),
+            ("away", committed("Returning", ""), "F T F T ? F ? F"),
+            ("not back: nobody asked its kubelet", committed("Held", "NodeNotBack"), "F F T T ? F ? F"),
+            ("a pair is broken", broken("Held", "KubeletUnreachable"), "F F T T ? T F F"),
+            ("uncordoned, not whole", back("Held", "NotSettled"), "F F T T ? T ? F"),
+            ("settling", back("Settling", ""), "F T F T ? T T F"),
+            ("proven", back("Succeeded", "Proven"), "T F F T ? T T T"),
+            ("accepted unproven", MaintenanceStatus { accepted_by: "anna".into(), ..back("Succeeded", "AcceptedUnproven") }, "T F F T ? T ? T"),
+        ];
+        for (row, mut status, wanted) in rows {
+            update(&mut status, Timestamp::UNIX_EPOCH);
+            let letter =
+                |one: &ConditionRecord| if one.status == "Unknown" { "?" } else { &one.status[..1] }.to_owned();
+            let seen: Vec<String> = status.conditions.iter().map(letter).collect();
+            assert_eq!(seen.join(" "), wanted, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_transition_has_the_time_of_the_change() {
+        let at = |seconds| Timestamp::from_second(seconds).expect("a time");
+        let mut status = status("Draining", "");
+        update(&mut status, at(10));
+        update(&mut status, at(20));
+        status.phase = "Held".into();
+        update(&mut status, at(30));
+        let times: Vec<&str> = status.conditions.iter().map(|one| one.last_transition_time.as_str()).collect();
+        assert_eq!(times[0], "1970-01-01T00:00:10Z", "Ready was false all along");
+        assert_eq!(times[1], "1970-01-01T00:00:30Z", "Reconciling ended");
+    }
+}

@@ -75,7 +75,9 @@ proptest! {
         }
         end_well(&mut play);
         let phase = play.phase();
-        prop_assert!(phase.is_terminal(), "ended {phase}: {}", play.told());
+        // A wish without our finalizer can be deleted before anybody looks.
+        let gone = play.scene.record.is_none() && phase == Phase::Pending;
+        prop_assert!(phase.is_terminal() || gone, "ended {phase}: {}", play.told());
         play.assert_nothing_left("random");
         let line = play.scene.node_line();
         prop_assert!(held || line != "cordoned by maint", "our cordon is left: {}", play.told());
