@@ -88,11 +88,16 @@ impl Ask {
         })
     }
 
-    /// Checks the wish against the cluster, asks the person, replaces a pending record of the node, creates this one.
+    /// Checks the wish against the cluster and asks the person. Gives the pending records that it replaces.
     ///
     /// # Errors
-    /// If there is no such node, a run of it is in flight, the person says no, or the API server does.
-    pub async fn create(&self, session: &Session, wish: MaintenanceSpec, scope: &Scope) -> anyhow::Result<Maintenance> {
+    /// If there is no such node, a run of it is in flight, or the person says no.
+    pub async fn agree(
+        &self,
+        session: &Session,
+        wish: &MaintenanceSpec,
+        scope: &Scope,
+    ) -> anyhow::Result<Vec<Maintenance>> {
         session.node(&self.node).await?;
         let active = session.active_of(&self.node).await?;
         if let Some(running) = active.iter().find(|record| phase_of(record) != Phase::Pending) {
@@ -104,11 +109,24 @@ impl Ask {
             )));
         }
         if !self.yes {
-            confirm(&wish, scope, &active)?;
+            confirm(wish, scope, &active)?;
         }
+        Ok(active)
+    }
+
+    /// Replaces the pending records of the node and creates this one.
+    ///
+    /// # Errors
+    /// If the API server does not take it.
+    pub async fn create(
+        &self,
+        session: &Session,
+        wish: &MaintenanceSpec,
+        pending: &[Maintenance],
+    ) -> anyhow::Result<Maintenance> {
         for _ in 0..NAMES_TRIED {
             let name = record_name(&self.node, &session.rng.suffix(SUFFIX));
-            supersede(session, &active, &name).await?;
+            supersede(session, pending, &name).await?;
             match session.requests.create(&Maintenance::new(&name, wish.clone())).await {
                 Ok(record) => return Ok(record),
                 // Somebody has a record of this very name: nothing was written.
@@ -131,10 +149,8 @@ async fn supersede(session: &Session, active: &[Maintenance], name: &str) -> any
         let old = name_of(pending);
         match session.requests.supersede(&old, name).await {
             Ok(()) => terminal::talk(&format!("{old} was pending; {name} takes its place\n"))?,
-            // It is gone, so there is nothing to replace.
-            Err(WriteError::NotFound(_)) => {}
-            // It was said before, by the first of our tries or by somebody else: it ends either way.
-            Err(WriteError::Invalid(_)) => {}
+            // It is gone; or it was said before, by the first of our tries or by somebody else: it ends either way.
+            Err(WriteError::NotFound(_) | WriteError::Invalid(_)) => {}
             Err(error) => return Err(explain(error, Right::SAY)),
         }
     }
@@ -196,8 +212,8 @@ fn question(wish: &MaintenanceSpec, scope: &Scope, pending: &[Maintenance]) -> S
     for record in pending {
         lines.push(format!("replaces  {}", name_and_phase(record)));
     }
-    let list: String = lines.iter().map(|line| format!("  {line}\n")).collect();
-    format!("To be maintained:\n{list}Type the name of the node to go on: ")
+    let list = lines.join("\n  ");
+    format!("To be maintained:\n  {list}\nType the name of the node to go on: ")
 }
 
 #[cfg(test)]

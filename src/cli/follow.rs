@@ -1,5 +1,6 @@
 //! Watching a run to its end: what is told on the way, and how the watching can end.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -55,8 +56,8 @@ pub struct Watcher<'a> {
     screen: Screen,
     interrupts: Interrupts,
     begun: Instant,
-    /// The phase and its beginning from which a person's word was to lead away; none where it is watched from its birth.
-    away_from: Option<Option<String>>,
+    /// The state from which a person's word was to lead away; none where it is watched from its birth.
+    away_from: Option<String>,
     last: Option<Box<Maintenance>>,
     unread: Option<String>,
 }
@@ -80,7 +81,7 @@ impl<'a> Watcher<'a> {
         record: &Maintenance,
         follow: Follow,
         interrupts: Interrupts,
-        away_from: Option<Option<String>>,
+        away_from: Option<String>,
     ) -> Self {
         Self {
             session,
@@ -177,7 +178,7 @@ impl<'a> Watcher<'a> {
     ///
     /// # Errors
     /// If stderr is gone.
-    pub async fn to_the_end(&mut self, mut done: Option<Word>) -> std::io::Result<Ended> {
+    pub async fn watch(&mut self, mut done: Option<Word>) -> std::io::Result<Ended> {
         loop {
             if let Some(word) = &done
                 && self.say_done(word).await?
@@ -229,10 +230,10 @@ impl<'a> Watcher<'a> {
 }
 
 /// What changes when a leader moves a record.
-fn mark(record: &Maintenance) -> Option<String> {
-    let status = record.status.as_ref()?;
+fn mark(record: &Maintenance) -> String {
+    let Some(status) = &record.status else { return String::new() };
     let last = status.timeline.last().map(|entry| format!("{} {}", entry.at, entry.message)).unwrap_or_default();
-    Some(format!("{} {:?} {last}", status.phase, status.step_started_at))
+    format!("{} {:?} {last}", status.phase, status.step_started_at)
 }
 
 /// Lines on stderr, and a live one below them on a terminal.
@@ -344,7 +345,7 @@ fn interrupted(name: &str, record: Option<&Maintenance>) -> String {
     let phase = record.map_or(Phase::Pending, phase_of);
     let mut text = format!("\ninterrupted: only the watching ends, the run goes on\n  look: maint show {name}\n");
     if is_before_commit(phase) {
-        text.push_str(&format!("  call it off: maint cancel {name}\n"));
+        let _ = writeln!(text, "  call it off: maint cancel {name}");
     } else {
         text.push_str("  it cannot be called off any more: it is committed, and is proven all the same\n");
     }

@@ -1,5 +1,7 @@
 //! `maint halt` and `unhalt`: everything waits, or goes on.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use maint_core::api::record::Maintenance;
 use maint_core::api::{Document as _, Halt as HaltDocument, Phase, SourceId, is_over, names};
@@ -126,7 +128,7 @@ fn halted(halt: &HaltDocument, records: Option<&[Maintenance]>) -> String {
     let end = halt.until.map_or_else(|| "until `maint unhalt`".to_owned(), |until: Timestamp| format!("until {until}"));
     let mut text = format!("halted {end}: nothing starts, no pod is evicted, no reboot is released\n");
     for record in records.into_iter().flatten() {
-        text.push_str(&format!("  {}: {}\n", name_and_phase(record), waits(phase_of(record))));
+        let _ = writeln!(text, "  {}: {}", name_and_phase(record), waits(phase_of(record)));
     }
     text
 }

@@ -1,5 +1,7 @@
 //! `maint hold NODE` and `release NODE`: nothing of ours touches a node.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use maint_core::api::record::Maintenance;
 use maint_core::api::{Document as _, Hold as HoldDocument, Phase, names};
@@ -114,7 +116,7 @@ fn held(node: &str, hold: &HoldDocument, records: Option<&[Maintenance]>) -> Str
     let end = hold.until.map_or_else(|| format!("until `maint release {node}`"), |until| format!("until {until}"));
     let mut text = format!("{node} is on hold {end}: no run of it starts, and its cordon is left alone\n");
     for record in records.into_iter().flatten() {
-        text.push_str(&format!("  {}: {}\n", name_and_phase(record), follows(phase_of(record))));
+        let _ = writeln!(text, "  {}: {}", name_and_phase(record), follows(phase_of(record)));
     }
     text
 }

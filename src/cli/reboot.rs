@@ -36,7 +36,7 @@ impl Reboot {
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let (wish, scope) = self.wish(&common.settings()?)?;
         let session = Session::open(common).await?;
-        self.on(&session, common, wish, &scope, Interrupts::listen()?).await
+        self.on(&session, common, wish, &scope, Interrupts::listen).await
     }
 
     /// What is asked for, and its scope.
@@ -53,10 +53,13 @@ impl Reboot {
         common: &Common,
         wish: MaintenanceSpec,
         scope: &Scope,
-        interrupts: Interrupts,
+        interrupts: impl FnOnce() -> std::io::Result<Interrupts>,
     ) -> anyhow::Result<Exit> {
+        let pending = self.ask.agree(session, &wish, scope).await?;
+        // Not before: at the question Ctrl-C ends everything.
+        let interrupts = interrupts()?;
         let by = wish.requested_by.clone();
-        let record = self.ask.create(session, wish, scope).await?;
+        let record = self.ask.create(session, &wish, &pending).await?;
         let name = name_of(&record);
         if self.detach {
             match common.output {
@@ -67,7 +70,7 @@ impl Reboot {
             return Ok(Exit::Fine);
         }
         terminal::talk(&format!("{name} is asked for; watching it to its end (Ctrl-C ends the watching only)\n"))?;
-        let ended = Watcher::of_new(session, &record, interrupts).to_the_end(None).await?;
+        let ended = Watcher::of_new(session, &record, interrupts).watch(None).await?;
         conclude(session, common, &name, &by, ended).await
     }
 

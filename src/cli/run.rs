@@ -51,7 +51,7 @@ impl Run {
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let (wish, scope) = self.wish(&common.settings()?)?;
         let session = Session::open(common).await?;
-        self.on(&session, common, wish, &scope, Interrupts::listen()?).await
+        self.on(&session, common, wish, &scope, Interrupts::listen).await
     }
 
     /// What is asked for, and its scope.
@@ -69,11 +69,14 @@ impl Run {
         common: &Common,
         wish: MaintenanceSpec,
         scope: &Scope,
-        interrupts: Interrupts,
+        interrupts: impl FnOnce() -> std::io::Result<Interrupts>,
     ) -> anyhow::Result<Exit> {
+        let pending = self.ask.agree(session, &wish, scope).await?;
+        // Not before: at the question Ctrl-C ends everything.
+        let interrupts = interrupts()?;
         // Two programs of one person must not take each other's claim for their own.
         let by = format!("{} (maint run {})", wish.requested_by, session.rng.suffix(8));
-        let record = self.ask.create(session, wish, scope).await?;
+        let record = self.ask.create(session, &wish, &pending).await?;
         let name = name_of(&record);
         terminal::talk(&format!("{name} is asked for; the command runs once the node is free\n"))?;
         let mut watcher = Watcher::of_new(session, &record, interrupts);
@@ -88,7 +91,7 @@ impl Run {
                 if let Some(exit) = exit {
                     return Ok(exit);
                 }
-                let ended = watcher.to_the_end(None).await?;
+                let ended = watcher.watch(None).await?;
                 // Whatever became of the node, what was asked for was not done.
                 return Ok(match conclude(session, common, &name, &by, ended).await? {
                     Exit::Fine => Exit::PersonNeeded,
@@ -104,7 +107,7 @@ impl Run {
                 return conclude(session, common, &name, &by, ended).await;
             }
         };
-        let ended = watcher.to_the_end(Some(done)).await?;
+        let ended = watcher.watch(Some(done)).await?;
         conclude(session, common, &name, &by, ended).await
     }
 

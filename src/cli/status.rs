@@ -1,7 +1,8 @@
 //! `maint status`: the cluster on one screen.
 
 use maint_core::api::SourceId;
-use maint_core::facts::{FailureKind, Observation};
+use maint_core::api::record::Maintenance;
+use maint_core::facts::{self, FailureKind, Item, Listed, Observation};
 use maint_core::report::{StatusInput, StatusReport, StatusVerdict, status};
 use maint_engine::drive::Records as _;
 use maint_engine::execute::WriteError;
@@ -16,10 +17,11 @@ use super::{Common, Exit, Output, terminal};
 pub async fn run(common: &Common) -> anyhow::Result<Exit> {
     let session = Session::open(common).await?;
     let (facts, lease, listed) = tokio::join!(
-        session.facts(&[SourceId::Nodes, SourceId::ConfigMaps]),
+        session.facts(&[SourceId::Nodes, SourceId::ConfigMaps, SourceId::Maintenances]),
         session.lease(),
         session.records.list(false)
     );
+    let odd_records = odd_records(&session, &facts.maintenances, listed.as_deref().unwrap_or_default()).await;
     let at = session.now();
     let records = match listed {
         Ok(value) => Observation::Known { value, at },
@@ -43,6 +45,7 @@ pub async fn run(common: &Common) -> anyhow::Result<Exit> {
             config_maps: &facts.config_maps,
             lease: &lease,
             records: &records,
+            odd_records: &odd_records,
         },
         at,
     );
@@ -55,4 +58,27 @@ pub async fn run(common: &Common) -> anyhow::Result<Exit> {
         StatusVerdict::Unknown => Exit::Unknown,
         StatusVerdict::Held => Exit::PersonNeeded,
     })
+}
+
+/// Records that the list left out, since it cannot understand them: what is left out must not look like what is not
+/// there.
+async fn odd_records(session: &Session, seen: &Listed<facts::Maintenance>, understood: &[Maintenance]) -> Vec<String> {
+    let mut odd = Vec::new();
+    for item in seen.known().into_iter().flatten() {
+        match item {
+            Item::Malformed(bad) => odd.push(bad.to_string()),
+            Item::Good(record) => {
+                let name = &record.metadata.name;
+                let over = !record.in_flight() && record.phase != "Pending";
+                if over || understood.iter().any(|one| one.metadata.name.as_ref() == Some(name)) {
+                    continue;
+                }
+                // It may have been created or ended between the two lists.
+                if let Err(error @ WriteError::Server(_)) = session.records.get(name).await {
+                    odd.push(error.to_string());
+                }
+            }
+        }
+    }
+    odd
 }

@@ -17,10 +17,15 @@ fn the_command_line_is_consistent() {
 
 /// Runs a verb on a cluster; an error gives its exit code and text.
 async fn run(cluster: &Cluster, arguments: &[&str]) -> (Exit, String) {
+    run_with(cluster, arguments, Interrupts::none()).await
+}
+
+/// The same with what is heard meanwhile.
+async fn run_with(cluster: &Cluster, arguments: &[&str], interrupts: Interrupts) -> (Exit, String) {
     let cli = Cli::try_parse_from([&["maint"], arguments].concat()).expect("usage");
     let session = cluster.session();
     let settings = Settings::default();
-    let interrupts = Interrupts::none();
+    let interrupts = || Ok(interrupts);
     let done = match &cli.verb {
         Verb::Reboot(verb) => match verb.wish(&settings) {
             Ok((wish, scope)) => verb.on(&session, &cli.common, wish, &scope, interrupts).await,
@@ -150,12 +155,17 @@ async fn a_record_that_cannot_be_read_for_a_while_is_not_given_up() {
 
 /// `maint run` of a command that adds a line to a file and ends with a code; how often it ran.
 async fn run_command(cluster: &Cluster, code: u8) -> (Exit, String, usize) {
+    run_command_with(cluster, code, Interrupts::none()).await
+}
+
+/// The same with what is heard meanwhile.
+async fn run_command_with(cluster: &Cluster, code: u8, interrupts: Interrupts) -> (Exit, String, usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("ran");
     let script = format!("echo ran >> {}; exit {code}", file.display());
     let run_it =
         ["run", "worker2", "--scope", "service-restart", "--yes", "--as", "anna", "--", "/bin/sh", "-c", &script];
-    let (exit, text) = run(cluster, &run_it).await;
+    let (exit, text) = run_with(cluster, &run_it, interrupts).await;
     (exit, text, std::fs::read_to_string(file).unwrap_or_default().lines().count())
 }
 
@@ -252,6 +262,24 @@ async fn without_a_valid_go_the_command_never_runs() {
     booted.boot("b2");
     assert_eq!(run_command(&booted, 0).await.2, 0, "another boot than the go's");
     assert!(booted.made(&[])["spec"]["claimed"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_leaves_a_reboot_and_calls_off_a_command_that_nobody_would_run() {
+    let cluster = Cluster::new().leader(steps(vec![status("Draining", "")]));
+    assert_eq!(run_with(&cluster, REBOOT, Interrupts::one()).await, (Exit::Interrupted, String::new()));
+    assert_eq!(cluster.writes(), ["POST "], "the run goes on");
+
+    let waits = Cluster::new().leader(steps(vec![status("Draining", "")]));
+    let (exit, text, ran) = run_command_with(&waits, 0, Interrupts::one()).await;
+    assert_eq!((exit, ran), (Exit::Interrupted, 0), "{text}");
+    assert!(waits.made(&[])["spec"]["cancel"]["by"].as_str().is_some_and(|by| by.starts_with("anna ")));
+
+    // With the go at the first look the command is claimed before anything is heard; its end is said all the same.
+    let runs = Cluster::new().leader(patient);
+    let (exit, text, ran) = run_command_with(&runs, 0, Interrupts::one()).await;
+    assert_eq!((exit, ran), (Exit::Fine, 1), "{text}");
+    assert_eq!(runs.made(&[])["spec"]["actionDone"]["failed"], Value::Null);
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,22 +76,29 @@ impl Resume {
     /// If there is no such record, or it is not held.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let session = Session::open(common).await?;
-        self.on(&session, common, Interrupts::listen()?).await
+        self.on(&session, common, Interrupts::listen).await
     }
 
     /// Runs it on a connected cluster.
-    pub(super) async fn on(&self, session: &Session, common: &Common, interrupts: Interrupts) -> anyhow::Result<Exit> {
+    pub(super) async fn on(
+        &self,
+        session: &Session,
+        common: &Common,
+        interrupts: impl FnOnce() -> std::io::Result<Interrupts>,
+    ) -> anyhow::Result<Exit> {
         let by = self.who.name()?;
         let record = session.record(&self.name).await?;
         let follows = resume_follows(&record, self.accept).map_err(not_now)?;
         let word = Word { accept: self.accept, ..session.word(&by, &record) };
-        say(session, &self.name, Field::Resume, &word).await?;
         if !self.wait {
+            say(session, &self.name, Field::Resume, &word).await?;
             told(common, &self.name, Field::Resume, &word, follows)?;
             return Ok(Exit::Fine);
         }
+        let interrupts = interrupts()?;
+        say(session, &self.name, Field::Resume, &word).await?;
         terminal::talk(&format!("{follows}\n"))?;
-        let ended = Watcher::of_resumed(session, &record, interrupts).to_the_end(None).await?;
+        let ended = Watcher::of_resumed(session, &record, interrupts).watch(None).await?;
         conclude(session, common, &self.name, &by, ended).await
     }
 }
@@ -204,6 +211,7 @@ mod tests {
     }
 
     /// `Err` begins so, or `Ok` is so.
+    #[allow(clippy::needless_pass_by_value, reason = "a table of tests reads better without references")]
     fn check(row: &str, got: Result<&'static str, String>, wanted: Result<&str, &str>) {
         let fits = match (&got, wanted) {
             (Ok(text), Ok(begin)) => text.starts_with(begin),

@@ -47,6 +47,9 @@ fn main() -> ExitCode {
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
+    if cases::check::rows() > 0 {
+        println!("figure cases.check {} cases", cases::check::rows());
+    }
     if let Some(cluster) = cluster.get() {
         if conclusion.has_failed() {
             cluster.keep_logs();

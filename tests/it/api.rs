@@ -55,6 +55,7 @@ impl Api {
     }
 
     /// Sets a list.
+    #[allow(clippy::needless_pass_by_value, reason = "a table of tests reads better without references")]
     pub fn list(self, path: &str, items: Vec<Value>) -> Self {
         let kind = match path.rsplit('/').next() {
             Some("nodes") => "NodeList",
@@ -108,7 +109,12 @@ impl Api {
                 let api = api.clone();
                 async move {
                     let asked = format!("{} {}", request.method(), request.uri().path());
-                    let bytes = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                    let bytes = request
+                        .into_body()
+                        .collect()
+                        .await
+                        .map(http_body_util::Collected::to_bytes)
+                        .unwrap_or_default();
                     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
                     let (code, body) = api.respond(asked, body);
                     let response = Response::builder().status(code).body(Full::new(Bytes::from(body.to_string())));

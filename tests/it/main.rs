@@ -12,6 +12,7 @@ mod api;
 mod check;
 mod config;
 mod explain;
+mod live;
 mod support;
 mod tidy;
 mod verbs;

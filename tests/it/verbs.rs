@@ -221,6 +221,16 @@ fn the_screen_and_its_exit_codes() {
         ("held", Api::new().record(&record("Held")), 5, "× HELD worker2: a person is needed, nothing else starts\n"),
         ("held and unread", forbidden(Api::new().record(&record("Held"))), 5, "× HELD worker2: "),
         ("unread", forbidden(Api::new()), 4, "? UNKNOWN: parts could not be read\n"),
+        (
+            "a record that cannot be understood",
+            Api::new().record(&{
+                let mut odd = record("Held");
+                odd["status"]["term"] = json!("three");
+                odd
+            }),
+            4,
+            "? UNKNOWN: parts could not be read\n",
+        ),
         ("halted", Api::new().list(CONFIG_MAPS, vec![halt]), 0, "‼ HALTED by ben: storm\n"),
     ];
     for (name, api, code, wanted) in rows {

@@ -159,17 +159,16 @@ fn proven(draft: &mut Draft<'_>, nodes: &[&Node], maintenances: &[&Maintenance])
         };
         let Some(proven) = document::<Proven>(draft, &object, &field, text) else { continue };
         if proven.boot_id != node.boot_id {
-            let message =
-                format!("node {name} booted since it was last found good ({}): run `maint post-check`", proven.at);
+            let message = format!("node {name} booted since it was last found good ({})", proven.at);
             let evidence = Evidence::new(object, field.clone(), &proven.boot_id, &node.boot_id);
             draft.add(Status::Warn, Reason::PostCheckMissing, message, None, vec![evidence]);
         }
     }
     if !never.is_empty() {
         let message = match never.as_slice() {
-            [only] => format!("{} was never found good by a run or a post-check: run `maint post-check`", only.object),
+            [only] => format!("{} was never found good by a run or a post-check", only.object),
             _ => {
-                format!("{} nodes were never found good by a run or a post-check: run `maint post-check`", never.len())
+                format!("{} nodes were never found good by a run or a post-check", never.len())
             }
         };
         draft.add(Status::Warn, Reason::PostCheckMissing, message, None, never);

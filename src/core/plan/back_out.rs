@@ -8,7 +8,7 @@
 use super::Act;
 use super::before_commit::commit;
 use super::held::let_go;
-use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
+use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time};
 use super::words::Standing;
 use crate::api::{Action, Outcome, Phase};
@@ -42,12 +42,12 @@ pub(super) fn step(run: &mut Run<'_>) {
         }
         // What is left of a node that is gone: the pod that was to act on it.
         None => match run.action_pod() {
-            None => return run.look_again_in(SOON_SECONDS),
-            Some(Some(pod)) => {
+            ActionPod::Unreadable => return run.look_again_in(SOON_SECONDS),
+            ActionPod::There(pod) => {
                 run.act(Act::DeleteActionPod { name: pod.metadata.name.clone(), uid: pod.metadata.uid.clone() });
                 return run.look_again_in(SOON_SECONDS);
             }
-            Some(None) => {}
+            ActionPod::Missing => {}
         },
     }
     // Whatever the record says, backing out is never a success.
@@ -90,15 +90,15 @@ fn acted_already(run: &mut Run<'_>) -> bool {
     }
     match run.action() {
         Ok(Action::Pod) => match run.action_pod() {
-            None => {
+            ActionPod::Unreadable => {
                 run.look_again_in(SOON_SECONDS);
                 true
             }
-            Some(Some(_)) => {
+            ActionPod::There(_) => {
                 commit(run, "the action pod was there before it could be called off");
                 true
             }
-            Some(None) => false,
+            ActionPod::Missing => false,
         },
         Ok(Action::External) if run.was_taken() => {
             commit(run, "the command was taken before it could be called off");

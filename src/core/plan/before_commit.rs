@@ -1,7 +1,7 @@
 //! Cordoning, Draining, Acting: whatever goes wrong here ends in BackingOut.
 
 use super::drain::{self, Drained};
-use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
+use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
 use super::words::Standing;
 use super::{Act, owned};
@@ -56,9 +56,8 @@ pub(super) fn draining(run: &mut Run<'_>) {
         return;
     }
     match drained {
-        Drained::Unknown => run.look_again_in(SOON_SECONDS),
         Drained::Empty => run.enter(Phase::Acting, "drained"),
-        Drained::Waiting => run.look_again_in(SOON_SECONDS),
+        Drained::Unknown | Drained::Waiting => run.look_again_in(SOON_SECONDS),
         Drained::Evict(next) => {
             run.act(Act::Evict(next));
             run.look_again_in(SOON_SECONDS);
@@ -70,13 +69,13 @@ pub(super) fn acting(run: &mut Run<'_>) {
     // Whether it is committed comes first: after commit nothing is put back.
     match run.action() {
         Ok(Action::Pod) => match run.action_pod() {
-            None => return run.look_again_in(SOON_SECONDS),
-            Some(Some(_)) if run.status.offered_at.is_some() => return commit(run, "the action pod was created"),
-            Some(Some(pod)) => {
+            ActionPod::Unreadable => return run.look_again_in(SOON_SECONDS),
+            ActionPod::There(_) if run.status.offered_at.is_some() => return commit(run, "the action pod was created"),
+            ActionPod::There(pod) => {
                 let why = format!("there is a pod {} that this run did not create", pod.metadata.full_name());
                 return run.back_out(Outcome::ActionNotStarted, Phase::Failed, why);
             }
-            Some(None) => {}
+            ActionPod::Missing => {}
         },
         Ok(Action::External) if run.was_taken() => return commit(run, "the command was claimed"),
         Ok(Action::External) => {}
@@ -247,7 +246,7 @@ fn rebooted_elsewhere(run: &mut Run<'_>, node: &Node) {
         run.status.cordon_off_at = Some(stamp(run.input.now));
     }
     run.enter(Phase::Verifying, "rebooted elsewhere; it is proven all the same");
-    run.status.outcome = Outcome::RebootedElsewhere.as_str().to_owned();
+    Outcome::RebootedElsewhere.as_str().clone_into(&mut run.status.outcome);
 }
 
 /// Our cordon, or the one that was there before and that a person had let stay.

@@ -3,7 +3,7 @@
 use super::Act;
 use super::kept::record_of;
 use super::phase_of;
-use super::run::{Run, SOON_SECONDS};
+use super::run::{ActionPod, Run, SOON_SECONDS};
 use super::time::{after, parse_time, stamp};
 use crate::api::record::{FindingRecord, OutboxEntry, TimelineEntry};
 use crate::api::{Finding, MessageKind, Outcome, Phase, Status};
@@ -43,7 +43,7 @@ impl Run<'_> {
     pub(super) fn enter(&mut self, phase: Phase, why: impl Into<String>) {
         let why = why.into();
         let now = self.input.now;
-        self.status.phase = phase.as_str().to_owned();
+        phase.as_str().clone_into(&mut self.status.phase);
         self.status.step_started_at = Some(stamp(now));
         self.status.blocked_since = None;
         self.status.halted_since = None;
@@ -128,8 +128,8 @@ impl Run<'_> {
 
     pub(super) fn back_out_for(&mut self, outcome: &str, ends_as: Phase, why: impl Into<String>) {
         let findings = std::mem::take(&mut self.status.findings);
-        self.status.outcome = outcome.to_owned();
-        self.status.ends_as = ends_as.as_str().to_owned();
+        outcome.clone_into(&mut self.status.outcome);
+        ends_as.as_str().clone_into(&mut self.status.ends_as);
         self.status.intent = None;
         self.acts.clear();
         self.enter(Phase::BackingOut, why);
@@ -140,7 +140,7 @@ impl Run<'_> {
     pub(super) fn hold(&mut self, outcome: &str, severity: &str, why: impl Into<String>) {
         let why = why.into();
         let findings = std::mem::take(&mut self.status.findings);
-        self.status.outcome = outcome.to_owned();
+        outcome.clone_into(&mut self.status.outcome);
         self.status.accepted_by.clear();
         self.acts.clear();
         self.enter(Phase::Held, why.clone());
@@ -163,7 +163,7 @@ impl Run<'_> {
     pub(super) fn end(&mut self, phase: Phase, outcome: &str, why: impl Into<String>) {
         let why = why.into();
         let findings = std::mem::take(&mut self.status.findings);
-        self.status.outcome = outcome.to_owned();
+        outcome.clone_into(&mut self.status.outcome);
         self.enter(phase, why.clone());
         self.status.findings = findings;
         let (kind, severity) = match phase {
@@ -192,11 +192,11 @@ impl Run<'_> {
         }
         match self.action_pod() {
             // Whether something is left cannot be told.
-            None => return self.look_again_in(SOON_SECONDS),
-            Some(Some(pod)) if pod.metadata.deletion_timestamp.is_none() => {
+            ActionPod::Unreadable => return self.look_again_in(SOON_SECONDS),
+            ActionPod::There(pod) if pod.metadata.deletion_timestamp.is_none() => {
                 self.act(Act::DeleteActionPod { name: pod.metadata.name.clone(), uid: pod.metadata.uid.clone() });
             }
-            Some(_) => {}
+            ActionPod::There(_) | ActionPod::Missing => {}
         }
         self.act(Act::RemoveFinalizer);
         self.look_again_in(0);

@@ -12,7 +12,7 @@ use crate::facts::Node;
 pub(super) fn step(run: &mut Run<'_>) {
     if run.status.step_started_at.is_none() {
         run.status.step_started_at = Some(stamp(run.input.now));
-        run.status.phase = Phase::Pending.as_str().to_owned();
+        Phase::Pending.as_str().clone_into(&mut run.status.phase);
         run.note("wished");
     }
     if run.deleted() {
@@ -93,7 +93,7 @@ fn freeze(run: &mut Run<'_>, scope: &Scope) -> Result<(), UnknownName> {
     let chosen = run.input.record.spec.strategy.as_deref().map(str::parse::<Strategy>).transpose()?;
     // A person may choose more than the scope, never less.
     let strategy = if chosen == Some(Strategy::Drain) { Strategy::Drain } else { scope.strategy };
-    run.status.strategy = strategy.as_str().to_owned();
+    strategy.as_str().clone_into(&mut run.status.strategy);
     run.status.reboots = scope.reboots;
     run.status.limits = Some(Limits {
         drain_seconds: settings.drain_timeout_seconds,

@@ -5,7 +5,7 @@
 
 use super::before_commit::returned;
 use super::held;
-use super::run::{Run, SOON_SECONDS, Target};
+use super::run::{ActionPod, Run, SOON_SECONDS, Target};
 use crate::api::{Action, Outcome, Phase};
 use crate::facts::Node;
 
@@ -76,9 +76,9 @@ pub(super) fn action_state(run: &Run<'_>) -> ActionState {
             Some(word) if word.failed => ActionState::Failed,
             Some(_) => ActionState::Succeeded,
         },
-        Ok(Action::Pod) => match run.action_pod().flatten().map(|pod| pod.phase.as_str()) {
-            Some("Succeeded") => ActionState::Succeeded,
-            Some("Failed") => ActionState::Failed,
+        Ok(Action::Pod) => match run.action_pod() {
+            ActionPod::There(pod) if pod.phase == "Succeeded" => ActionState::Succeeded,
+            ActionPod::There(pod) if pod.phase == "Failed" => ActionState::Failed,
             _ => ActionState::Running,
         },
         Err(_) => ActionState::Running,

@@ -45,6 +45,17 @@ pub(super) enum Target<'a> {
     Unknown,
 }
 
+/// What is known of the action pod.
+#[derive(Clone, Copy)]
+pub(super) enum ActionPod<'a> {
+    /// It could not be read, or not be understood.
+    Unreadable,
+    /// There is none.
+    Missing,
+    /// Here it is.
+    There(&'a Pod),
+}
+
 impl<'a> Run<'a> {
     pub(super) fn new(input: &'a StepInput<'a>) -> Self {
         let status = input.record.status.clone().unwrap_or_default();
@@ -53,7 +64,7 @@ impl<'a> Run<'a> {
 
     pub(super) fn finish(mut self) -> Step {
         if self.status.phase.is_empty() {
-            self.status.phase = Phase::Pending.as_str().to_owned();
+            Phase::Pending.as_str().clone_into(&mut self.status.phase);
         }
         super::super::report::conditions::update(&mut self.status, self.input.now);
         Step { status: self.status, acts: self.acts, wake_at: self.wake_at, done: self.done }
@@ -148,21 +159,22 @@ impl<'a> Run<'a> {
         node.condition("Ready").is_some_and(|ready| ready.status == crate::facts::TriState::True)
     }
 
-    /// The pod that acts for this record, if it exists; `None` inside `Some` means "could not be read".
-    pub(super) fn action_pod(&self) -> Option<Option<&'a Pod>> {
+    /// The pod that acts for this record.
+    pub(super) fn action_pod(&self) -> ActionPod<'a> {
         let never = !matches!(self.action(), Ok(Action::Pod));
         if never || matches!(self.input.facts.action_pods, Observation::Absent { .. }) {
             // Another action, or no such namespace: there is no pod.
-            return Some(None);
+            return ActionPod::Missing;
         }
-        let pods = self.current(&self.input.facts.action_pods, Pod::ACTIONS.max_age_seconds)?;
+        let pods = self.current(&self.input.facts.action_pods, Pod::ACTIONS.max_age_seconds);
+        let Some(pods) = pods else { return ActionPod::Unreadable };
         let name = self.action_pod_name();
         let found = pods.iter().find_map(|item| match item {
-            Item::Good(pod) if pod.metadata.name == name => Some(Some(pod)),
-            Item::Malformed(bad) if bad.object.ends_with(&format!("/{name}")) => Some(None),
+            Item::Good(pod) if pod.metadata.name == name => Some(ActionPod::There(pod)),
+            Item::Malformed(bad) if bad.object.ends_with(&format!("/{name}")) => Some(ActionPod::Unreadable),
             _ => None,
         });
-        found.map_or(Some(None), |pod| pod.map(Some))
+        found.unwrap_or(ActionPod::Missing)
     }
 
     pub(super) fn action_pod_name(&self) -> String {

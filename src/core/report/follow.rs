@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::paint::tame;
+use super::story::waits_for_done;
 use super::table::length;
 use crate::api::Phase;
 use crate::api::record::{FindingRecord, Maintenance, TimelineEntry};
@@ -14,20 +15,21 @@ pub struct Follow {
     begun: Timestamp,
     last: Option<TimelineEntry>,
     waits_for: Option<(String, String)>,
+    told_to_act: bool,
 }
 
 impl Follow {
     /// Tells everything, counted from `begun`.
     #[must_use]
     pub const fn from_start(begun: Timestamp) -> Self {
-        Self { begun, last: None, waits_for: None }
+        Self { begun, last: None, waits_for: None, told_to_act: false }
     }
 
     /// Tells what happens after the present state of a record, counted from `begun`.
     #[must_use]
     pub fn from_here(record: &Maintenance, begun: Timestamp) -> Self {
         let last = record.status.as_ref().and_then(|status| status.timeline.last()).cloned();
-        Self { begun, last, waits_for: None }
+        Self { begun, last, waits_for: None, told_to_act: false }
     }
 
     /// What happened since the last call: `+00:01:23 Draining: cordoned; pods are evicted`.
@@ -55,6 +57,12 @@ impl Follow {
                 self.waits_for = Some(key);
             }
         }
+        if waits_for_done(record) && !self.told_to_act {
+            // Whoever watches is the first to know, whatever becomes of the messages.
+            let (node, name) = (&record.spec.node_name, record.metadata.name.as_deref().unwrap_or_default());
+            lines.push(tame(&format!("GO: act on {node} now, then: maint done {name}")));
+            self.told_to_act = true;
+        }
         lines
     }
 
@@ -75,6 +83,9 @@ impl Follow {
             && let Some(drain) = &status.drain
         {
             line = format!("{line}, {} of {} pods left", drain.left, drain.planned);
+        }
+        if waits_for_done(record) {
+            line.push_str(", waits for you to act and say `maint done`");
         }
         if status.halted_since.is_some() {
             return format!("{line}, halted: until `maint unhalt`");
@@ -173,6 +184,19 @@ mod tests {
         assert!(follow.news(&run, at("01:00:11")).is_empty(), "only its age changed");
         run.status.as_mut().expect("a status").findings = vec![finding("LonghornVolumeFaulted", "lost")];
         assert_eq!(follow.news(&run, at("01:00:12")).len(), 1, "another reason");
+    }
+
+    #[test]
+    fn whoever_watches_is_told_to_act_once() {
+        let mut follow = Follow::from_start(at("01:00:00"));
+        let mut run = record("Acting", |_| {});
+        run.spec.action = "external".into();
+        assert!(follow.news(&run, at("01:00:01")).is_empty(), "no go yet");
+        run.status.as_mut().expect("a status").phase = "Returning".into();
+        assert_eq!(follow.news(&run, at("01:00:02")), ["GO: act on worker2 now, then: maint done worker2-x7k2m"]);
+        assert!(follow.news(&run, at("01:00:03")).is_empty(), "told already");
+        run.spec.command_waits = true;
+        assert!(Follow::from_start(at("01:00:00")).news(&run, at("01:00:04")).is_empty(), "a program acts");
     }
 
     #[test]

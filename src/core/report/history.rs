@@ -1,5 +1,7 @@
 //! Past and present records, newest first.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -117,7 +119,7 @@ pub fn history(report: &History) -> String {
     }
     let mut text = table(&rows);
     if report.left_out > 0 {
-        text.push_str(&format!("  and {} older ones: --limit shows more\n", report.left_out));
+        let _ = writeln!(text, "  and {} older ones: --limit shows more", report.left_out);
     }
     text
 }

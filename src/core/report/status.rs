@@ -30,6 +30,8 @@ pub struct StatusInput<'a> {
     pub lease: &'a Observation<Lease>,
     /// The records that are not over.
     pub records: &'a Observation<Vec<Maintenance>>,
+    /// Records that are there and cannot be understood, and why.
+    pub odd_records: &'a [String],
 }
 
 crate::api::names! {
@@ -127,6 +129,7 @@ impl StatusReport {
         if let Some(why) = why_unread("records", input.records) {
             unread.push(why);
         }
+        unread.extend(input.odd_records.iter().cloned());
         let records = input.records.known().unwrap_or(&none);
         let nodes = nodes(input.nodes, records, now, &mut unread);
         let mut runs: Vec<(u8, RunRow)> = records.iter().map(|record| (order(phase_of(record)), run(record))).collect();

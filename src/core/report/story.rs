@@ -112,14 +112,15 @@ pub fn story(record: &Maintenance, paint: Paint, now: Timestamp) -> String {
     findings(&mut text, "findings", &status.findings, paint);
     numbers(&mut text, status);
     words(&mut text, spec);
-    section(&mut text, "warnings", status.warnings.iter().map(|warning| vec![tame(warning)]).collect());
+    let warnings: Vec<_> = status.warnings.iter().map(|warning| vec![tame(warning)]).collect();
+    section(&mut text, "warnings", &warnings);
     messages(&mut text, &status.outbox);
     text
 }
 
-fn section(text: &mut String, title: &str, rows: Vec<Vec<String>>) {
+fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
     if !rows.is_empty() {
-        let _ = write!(text, "\n{title}\n{}", table(&rows));
+        let _ = write!(text, "\n{title}\n{}", table(rows));
     }
 }
 
@@ -128,8 +129,8 @@ fn needs(text: &mut String, record: &Maintenance, status: &MaintenanceStatus) {
     if wanted.is_empty() {
         text.push_str("\nneeds you: no\n");
     } else {
-        let rows = wanted.into_iter().map(|(command, what)| vec![tame(&command), what.to_owned()]).collect();
-        section(text, "needs you", rows);
+        let rows: Vec<_> = wanted.into_iter().map(|(command, what)| vec![tame(&command), what.to_owned()]).collect();
+        section(text, "needs you", &rows);
     }
 }
 
@@ -155,7 +156,7 @@ fn needs_of(record: &Maintenance, status: &MaintenanceStatus) -> Vec<(String, &'
             wanted.push((format!("maint resume {name} --accept"), "go on as if green"));
             wanted.push((format!("maint cancel {name} --accept"), "uncordon unproven and end it"));
         }
-        Phase::Returning if waits_for_done(record) => {
+        _ if waits_for_done(record) => {
             wanted.push((format!("maint done {name}"), "once you have acted on the node"));
         }
         Phase::Pending | Phase::Failed => wanted.extend(explain(status)),
@@ -168,9 +169,12 @@ fn needs_of(record: &Maintenance, status: &MaintenanceStatus) -> Vec<(String, &'
 }
 
 /// Somebody was told to act and has not said that it is done.
-fn waits_for_done(record: &Maintenance) -> bool {
+pub(super) fn waits_for_done(record: &Maintenance) -> bool {
     let spec = &record.spec;
-    spec.action == Action::External.as_str() && !spec.command_waits && spec.action_done.is_none()
+    phase_of(record) == Phase::Returning
+        && spec.action == Action::External.as_str()
+        && !spec.command_waits
+        && spec.action_done.is_none()
 }
 
 /// The runbook of what it ended or waits for.
@@ -194,13 +198,13 @@ fn node(text: &mut String, status: &MaintenanceStatus) {
     if node.was_unschedulable {
         rows.push(vec!["cordon".to_owned(), "was there before; it stays".to_owned()]);
     }
-    section(text, "node", rows);
+    section(text, "node", &rows);
 }
 
 fn timeline(text: &mut String, record: &Maintenance, status: &MaintenanceStatus) {
     let first = status.timeline.first().and_then(|entry| parse_time(Some(&entry.at)));
     let begun = record.metadata.creation_timestamp.as_ref().map(|time| time.0).or(first);
-    let rows = status
+    let rows: Vec<_> = status
         .timeline
         .iter()
         .map(|entry| {
@@ -211,7 +215,7 @@ fn timeline(text: &mut String, record: &Maintenance, status: &MaintenanceStatus)
             vec![tame(&entry.at), format!("+{}", length(seconds)), tame(&entry.phase), tame(&entry.message)]
         })
         .collect();
-    section(text, "timeline", rows);
+    section(text, "timeline", &rows);
 }
 
 fn findings(text: &mut String, title: &str, findings: &[FindingRecord], paint: Paint) {
@@ -235,13 +239,13 @@ fn numbers(text: &mut String, status: &MaintenanceStatus) {
     if let Some(drain) = &status.drain {
         let line = format!("{} pods planned, {} evicted, {} left", drain.planned, drain.evicted, drain.left);
         let waiting = drain.waiting.iter().map(|pod| vec![tame(pod)]);
-        section(text, "drain", std::iter::once(vec![line]).chain(waiting).collect());
+        section(text, "drain", &std::iter::once(vec![line]).chain(waiting).collect::<Vec<_>>());
     }
     if let Some(matrix) = &status.matrix {
         let after = if matrix.after.is_empty() { "not swept yet" } else { &matrix.after };
         let line = format!("{} before, {after} after", matrix.before);
         let broken = matrix.broken.iter().map(|pair| vec![tame(pair)]);
-        section(text, "matrix", std::iter::once(vec![tame(&line)]).chain(broken).collect());
+        section(text, "matrix", &std::iter::once(vec![tame(&line)]).chain(broken).collect::<Vec<_>>());
     }
     if let Some(dns) = &status.dns {
         let zero = match dns.zero_ready_observations {
@@ -249,7 +253,7 @@ fn numbers(text: &mut String, status: &MaintenanceStatus) {
             times => format!(", NONE {times} times"),
         };
         let line = format!("never below {} ready endpoints{zero}, {} changes", dns.min_ready, dns.changes);
-        section(text, "dns", vec![vec![line]]);
+        section(text, "dns", &[vec![line]]);
     }
 }
 
@@ -279,19 +283,22 @@ fn words(text: &mut String, spec: &MaintenanceSpec) {
     if let Some(newer) = &spec.superseded_by {
         rows.push(vec!["superseded".to_owned(), String::new(), tame(&format!("by {newer}"))]);
     }
-    section(text, "words", rows);
+    section(text, "words", &rows);
 }
 
 fn messages(text: &mut String, outbox: &[OutboxEntry]) {
-    let rows = outbox
+    let rows: Vec<_> = outbox
         .iter()
         .map(|entry| {
             let waiting: Vec<String> = entry
                 .pending
                 .iter()
-                .map(|pending| match pending.given_up {
-                    true => format!("{} given up", pending.receiver),
-                    false => format!("{} waits after {} tries", pending.receiver, pending.attempts),
+                .map(|pending| {
+                    if pending.given_up {
+                        format!("{} given up", pending.receiver)
+                    } else {
+                        format!("{} waits after {} tries", pending.receiver, pending.attempts)
+                    }
                 })
                 .collect();
             let mut parts = Vec::new();
@@ -308,7 +315,7 @@ fn messages(text: &mut String, outbox: &[OutboxEntry]) {
             vec![tame(&entry.created_at), tame(&entry.severity), tame(&entry.kind), tame(&parts.join("; "))]
         })
         .collect();
-    section(text, "messages", rows);
+    section(text, "messages", &rows);
 }
 
 #[cfg(test)]

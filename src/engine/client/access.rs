@@ -48,13 +48,11 @@ impl Access {
     pub async fn load(options: &AccessOptions) -> Result<Self, ClientError> {
         let kubeconfig = match &options.kubeconfig {
             Some(path) => Some(Kubeconfig::read_from(path).map_err(bad_kubeconfig)?),
-            None => match Kubeconfig::read() {
-                Ok(kubeconfig) => Some(kubeconfig),
-                Err(error) if is_missing(&error) && options.context.is_none() => None,
-                Err(error) if is_missing(&error) => {
-                    return Err(ClientError::NoKubeconfig { detail: one_line(&error.to_string()) });
-                }
-                Err(error) => return Err(bad_kubeconfig(error)),
+            // A file that a person names and that is not there is an error, even in a pod: the pod's own cluster may be
+            // another one.
+            None => match Kubeconfig::from_env().map_err(bad_kubeconfig)? {
+                Some(kubeconfig) => Some(kubeconfig),
+                None => from_home(options)?,
             },
         };
         let context = kubeconfig
@@ -159,6 +157,15 @@ fn built(client: kube::Result<kube::Client>, config: &Config) -> Result<kube::Cl
         kube::Error::Auth(error) => ClientError::Credentials { detail: one_line(&error.to_string()) },
         error => ClientError::Build { server: config.cluster_url.to_string(), detail: one_line(&error.to_string()) },
     })
+}
+
+/// `~/.kube/config`; none where it does not exist and nobody wants a context of it.
+fn from_home(options: &AccessOptions) -> Result<Option<Kubeconfig>, ClientError> {
+    match Kubeconfig::read() {
+        Ok(kubeconfig) => Ok(Some(kubeconfig)),
+        Err(error) if is_missing(&error) && options.context.is_none() => Ok(None),
+        Err(error) => Err(bad_kubeconfig(error)),
+    }
 }
 
 fn is_missing(error: &KubeconfigError) -> bool {

@@ -137,15 +137,24 @@ impl Stage {
         serde_json::from_value(Value::clone(&found)).ok()
     }
 
-    /// The phase of the record; Pending without a status.
+    /// The phase of the record; Pending without a status, empty without a record.
     #[must_use]
     pub fn phase(&self) -> String {
-        self.record().map_or_else(String::new, |record| maint_core::plan::phase_of(&record).as_str().to_owned())
+        let found = self.object(&ObjectKey::new("maint.dev", "maintenances", "", RECORD));
+        found.map_or_else(String::new, |record| match object::text(&record, "/status/phase") {
+            "" => "Pending".to_owned(),
+            phase => phase.to_owned(),
+        })
     }
 
-    /// Waits until something is so. It looks often, so that what follows comes at the same point of a run.
+    fn is_over(&self) -> bool {
+        matches!(self.phase().as_str(), "Succeeded" | "Failed" | "Cancelled")
+    }
+
+    /// Waits until something is so, or the run is over. It looks often, so that what follows comes at the same point
+    /// of a run.
     pub async fn until(&self, mut holds: impl FnMut(&Self) -> bool) {
-        while !holds(self) {
+        while !holds(self) && !self.is_over() {
             sleep(Duration::from_millis(250)).await;
         }
     }
@@ -155,16 +164,14 @@ impl Stage {
         self.until(|stage| phases.contains(&stage.phase().as_str())).await;
     }
 
-    /// The run is over, told, and let go of; or held with its message delivered.
+    /// The run is over, told, and let go of.
     #[must_use]
-    pub fn is_at_rest(&self, held_is_an_end: bool) -> bool {
-        let Some(record) = self.record() else { return false };
-        let phase = maint_core::plan::phase_of(&record);
-        let told = record.status.as_ref().is_some_and(|status| {
-            !status.outbox.is_empty() && status.outbox.iter().all(|entry| !entry.delivered_to.is_empty())
-        });
-        let free = record.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
-        told && ((phase.is_terminal() && free) || (held_is_an_end && phase == maint_core::api::Phase::Held))
+    pub fn is_at_rest(&self) -> bool {
+        let Some(record) = self.object(&ObjectKey::new("maint.dev", "maintenances", "", RECORD)) else { return false };
+        let list = |pointer: &str| record.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+        let outbox = list("/status/outbox");
+        let told = !outbox.is_empty() && outbox.iter().all(|entry| entry.pointer("/deliveredTo/0").is_some());
+        self.is_over() && told && list("/metadata/finalizers").is_empty()
     }
 }
 

@@ -1,5 +1,7 @@
 //! All cases of the cluster tests. Each proves something and restores what it broke; `reset` comes between them anyway.
 
+pub mod check;
+mod conformance;
 mod plane;
 mod reboots;
 mod run;
@@ -37,5 +39,8 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), tunnels::cases(), reboots::cases(), run::cases()].into_iter().flatten().collect()
+    [plane::cases(), conformance::cases(), tunnels::cases(), check::cases(), reboots::cases(), run::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

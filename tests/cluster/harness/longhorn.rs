@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::net::NODES;
-use super::{node_name, now, objects};
+use super::{node_name, now, objects, wait};
 
 /// Where Longhorn lives.
 pub const NAMESPACE: &str = "longhorn-system";
@@ -136,6 +136,24 @@ impl Longhorn {
         }
         Ok(())
     }
+}
+
+/// Removes Longhorn as far as the API knows of it; `Longhorn::create` brings it back. Waits until no server serves it any
+/// more.
+pub async fn remove(client: &Client) -> Result<()> {
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for (plural, _) in KINDS {
+        client.delete(&format!("{crds}/{plural}.longhorn.io"), None).await?;
+    }
+    for (plural, _) in KINDS {
+        wait::until(wait::CONTROLLERS, format!("CRD {plural}.longhorn.io to be gone"), || async {
+            let crd = client.find(&format!("{crds}/{plural}.longhorn.io")).await?;
+            let served = client.find(&format!("{GROUP}/{plural}")).await?;
+            Ok((crd.is_none() && served.is_none()).then_some(()))
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Makes the objects of one kind what they should be; those that are right already are not written.

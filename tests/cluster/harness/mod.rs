@@ -8,6 +8,7 @@ pub mod binaries;
 pub mod client;
 pub mod control_plane;
 pub mod etcd_voter;
+pub mod garble;
 pub mod kubelet;
 pub mod longhorn;
 pub mod maint;

@@ -85,6 +85,13 @@ fn coredns() -> Value {
     })
 }
 
+/// A merge patch that undoes what cases do to CoreDNS' Deployment; it changes nothing where nothing was done.
+pub fn coredns_as_it_was() -> Value {
+    let constraints = coredns()["spec"]["template"]["spec"]["topologySpreadConstraints"].take();
+    let pod = json!({ "topologySpreadConstraints": constraints, "nodeSelector": null });
+    json!({ "spec": { "replicas": 2, "template": { "spec": pod } } })
+}
+
 fn dns_service() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",

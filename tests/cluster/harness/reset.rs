@@ -33,7 +33,7 @@ impl Cluster {
         self.plane.wait_leaders(&client).await?;
         remove_case_objects(&client).await?;
         objects::create(&client).await?;
-        client.merge(objects::COREDNS, &json!({ "spec": { "replicas": 2 } })).await?;
+        client.merge(objects::COREDNS, &objects::coredns_as_it_was()).await?;
         self.longhorn.reset(&client).await?;
         for i in 1..=NODES {
             clean_node(&client, i).await?;
@@ -50,6 +50,14 @@ impl Cluster {
             let count = nodes.len();
             nodes.dedup();
             if count == 2 && nodes.len() == 2 { Ok(Some(())) } else { bail!("{count} endpoints on {nodes:?}") }
+        })
+        .await?;
+        wait::until(wait::CONTROLLERS, "the DNS rollout to be over", || async {
+            let dns = client.get(objects::COREDNS).await?;
+            let status = &dns["status"];
+            let seen = status["observedGeneration"] == dns["metadata"]["generation"];
+            let all = ["replicas", "updatedReplicas", "availableReplicas"].iter().all(|count| status[*count] == 2);
+            if seen && all { Ok(Some(())) } else { bail!("{status}") }
         })
         .await?;
         wait::until(wait::CONTROLLERS, "ScalingActive=True of the autoscaler", || async {
@@ -112,6 +120,14 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
         if namespace["metadata"]["deletionTimestamp"].is_null() {
             client.delete(&format!("/api/v1/namespaces/{name}"), None).await?;
         }
+    }
+    for kind in [
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/api/v1/namespaces/default/serviceaccounts",
+    ] {
+        let labelled = format!("labelSelector={}", CASE_LABEL.replace('/', "%2F"));
+        client.delete(&format!("{kind}?{labelled}"), None).await?;
     }
     client.delete(&format!("/api/v1/namespaces/{}/pods", objects::ACTIONS_NAMESPACE), Some(&at_once)).await?;
     // A DNS pod that a case has made unready is replaced.

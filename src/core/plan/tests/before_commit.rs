@@ -30,9 +30,12 @@ fn writes(play: &mut Play) {
     play.scene.cluster.writes_fail = false;
 }
 
+fn waive(gate: &str) -> Vec<Override> {
+    vec![Override { gate: gate.into(), reason: "no DNS here".into(), by: "anna".into() }]
+}
+
 fn waive_dns() -> MaintenanceSpec {
-    let waive = |gate: &str| Override { gate: gate.into(), reason: "no DNS here".into(), by: "anna".into() };
-    MaintenanceSpec { overrides: vec![waive("coredns-replicas"), waive("coredns-spread")], ..reboot() }
+    MaintenanceSpec { overrides: [waive("coredns-replicas"), waive("coredns-spread")].concat(), ..reboot() }
 }
 
 fn odd_pod(play: &mut Play) {
@@ -68,7 +71,13 @@ const GATES: &[Row] = &[
     Row { name: "the cordon cannot be written", spec: reboot, setup: |scene| scene.cluster.writes_fail = true, events: &[(BackingOut, 0, writes)], end: "Failed HandoverTimeout", acts: "add-finalizer remove-finalizer", node: "schedulable", messages: TOLD, says: "the cordon could not be written in time" },
     Row { name: "putting back is tried until it is done", spec: reboot, setup: pods_stay, events: &[(Draining, 1, no_writes), (Draining, 1, cancel), (BackingOut, 6, writes)], end: "Cancelled Cancelled", acts: BACK, node: "schedulable", messages: TOLD, says: "cancelled by anna" },
     Row { name: "a pod that is not ours has our name", spec: reboot, setup: healthy, events: &[(Cordoning, 0, odd_pod)], end: "Failed ActionNotStarted", acts: "add-finalizer cordon evict uncordon delete-action-pod remove-finalizer", node: "schedulable", messages: TOLD, says: "there is a pod maint-actions/maint-worker2-1 that this run did not create" },
-    Row { name: "waived gates do not hold it up", spec: waive_dns, setup: healthy, events: &[(Draining, 0, |play| drop(play.scene.cluster.unreadable.insert(SourceId::DnsPods)))], end: "Held NotSettled", acts: "add-finalizer cordon evict create-action-pod uncordon", node: "schedulable", messages: "started:info held:critical", says: "gate coredns-replicas waived by anna: no DNS here" },
+    Row { name: "waived gates do not hold it up", spec: waive_dns, setup: healthy, events: &[(Draining, 0, no_dns)], end: "Succeeded Proven", acts: "add-finalizer cordon evict create-action-pod uncordon mark-proven delete-action-pod remove-finalizer", node: "schedulable", messages: "started:info finished:warning", says: "gate coredns-replicas waived by anna: no DNS here" },
+    Row { name: "waived after the start: no worse than then is asked later", spec: reboot, setup: healthy, events: &[(Draining, 0, no_dns), (Acting, 2, |play| play.say(|spec| spec.overrides = waive_dns().overrides))], end: "Succeeded Proven", acts: "add-finalizer cordon evict create-action-pod uncordon mark-proven delete-action-pod remove-finalizer", node: "schedulable", messages: "started:info finished:info", says: "is done" },
+    Row { name: "one of two is waived", spec: || MaintenanceSpec { overrides: waive_dns().overrides.split_off(1), ..reboot() }, setup: healthy, events: &[(Draining, 0, no_dns)], end: "Failed HandoverTimeout", acts: BACK, node: "schedulable", messages: TOLD, says: "coredns-replicas (ObservationFailed)" },
+    Row { name: "exclusive cannot be waived", spec: || MaintenanceSpec { overrides: waive("exclusive"), ..reboot() }, setup: pods_stay, events: &[(Draining, 1, other_cordoned)], end: "Failed OtherNodeUnavailable", acts: BACK, node: "schedulable", messages: TOLD, says: "worker3 is cordoned by kubectl" },
+    Row { name: "control cannot be waived", spec: || MaintenanceSpec { overrides: waive("control"), ..reboot() }, setup: pods_stay, events: &[(Draining, 1, hold)], end: "Cancelled NodeOnHold", acts: KEPT, node: "cordoned by maint", messages: TOLD, says: "anna holds the node" },
+    Row { name: "that the target is not Ready can be waived: a reboot may be its cure", spec: || MaintenanceSpec { overrides: waive("target"), ..by_hand() }, setup: |scene| scene.set_ready(TARGET, false), events: &[], end: "Succeeded Proven", acts: "add-finalizer cordon evict create-action-pod uncordon mark-proven delete-action-pod remove-finalizer", node: "schedulable", messages: "started:info finished:warning", says: "gate target waived by anna" },
+    Row { name: "that it is another's cannot", spec: || MaintenanceSpec { overrides: waive("target"), ..reboot() }, setup: theirs, events: &[], end: "Pending ", acts: "", node: "cordoned by kubectl", messages: "", says: "waits: target (TargetCordonedByOther)" },
     Row { name: "all is unreadable for a while", spec: reboot, setup: |scene| scene.cluster.pods = Pods::GoAfter(20), events: &[(Draining, 1, blind), (Draining, 5, sees)], end: "Succeeded Proven", acts: "add-finalizer cordon evict create-action-pod uncordon mark-proven delete-action-pod remove-finalizer", node: "schedulable", messages: "started:info finished:info", says: "is done" },
     Row { name: "all is unreadable past the deadline: observed anew, then put back", spec: reboot, setup: pods_stay, events: &[(Draining, 1, blind), (Draining, 5, minutes), (Draining, 1, sees)], end: "Failed DrainDeadline", acts: BACK, node: "schedulable", messages: TOLD, says: "pods did not go in time" },
 ];
@@ -103,7 +112,7 @@ fn supersede(play: &mut Play) {
 const PENDING: &[Row] = &[
     Row { name: "by hand: cannot start in time", spec: by_hand, setup: |scene| scene.set_ready("worker3", false), events: &[], end: "Cancelled StartTimeout", acts: "", node: "schedulable", messages: "backed-out:warning", says: "could not start within 60 s: exclusive (TooManyUnavailable)" },
     Row { name: "unattended: waits for ever", spec: reboot, setup: |scene| scene.set_ready("worker3", false), events: &[], end: "Pending ", acts: "", node: "schedulable", messages: "", says: "waits: exclusive (TooManyUnavailable)" },
-    Row { name: "by hand: unreadable", spec: by_hand, setup: |scene| drop(scene.cluster.unreadable.insert(SourceId::Nodes)), events: &[], end: "Cancelled StartTimeout", acts: "", node: "schedulable", messages: "backed-out:warning", says: "the nodes could not be read" },
+    Row { name: "by hand: unreadable", spec: by_hand, setup: |scene| scene.cluster.unreadable.extend([SourceId::Nodes]), events: &[], end: "Cancelled StartTimeout", acts: "", node: "schedulable", messages: "backed-out:warning", says: "the nodes could not be read" },
     Row { name: "superseded", spec: reboot, setup: |scene| scene.set_ready("worker3", false), events: &[(Pending, 2, supersede)], end: "Cancelled Superseded", acts: "", node: "schedulable", messages: "backed-out:warning", says: "worker2-2 takes its place" },
     Row { name: "cancelled", spec: reboot, setup: |scene| scene.set_ready("worker3", false), events: &[(Pending, 2, cancel)], end: "Cancelled Cancelled", acts: "", node: "schedulable", messages: "backed-out:warning", says: "cancelled by anna before it started" },
     Row { name: "cancelled with the finalizer on", spec: reboot, setup: healthy, events: &[(Pending, 1, cancel)], end: "Cancelled Cancelled", acts: "add-finalizer remove-finalizer", node: "schedulable", messages: "backed-out:warning", says: "cancelled by anna before it started" },

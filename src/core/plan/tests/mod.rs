@@ -1,6 +1,7 @@
 //! The plan on a small pure world: every line of the rules as a row, properties over random events, crash points.
 
 mod after_commit;
+mod api;
 mod before_commit;
 mod crash;
 mod happy;

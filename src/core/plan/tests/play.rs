@@ -12,10 +12,9 @@ use crate::plan::{Act, FINALIZER, Step, StepInput, parse_time, phase_of, step};
 const QUIET_SECONDS: i64 = 200;
 const MOST_TURNS: usize = 3000;
 
-/// A process that dies: at which turn, and how many acts of it are done before.
+/// A process that dies in the next turn, and how many acts of it are done before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Crash {
-    pub turn: usize,
     pub acts_done: usize,
     /// It dies before the status is written, and so before any act.
     pub before_write: bool,
@@ -29,13 +28,16 @@ pub(super) struct Play {
     pub phases: Vec<Phase>,
     pub done: bool,
     pub turns: usize,
-    /// Turns at which something was written or done: the crash points.
-    pub points: usize,
+    /// How many acts the last turn asked for; none if it wrote nothing either.
+    pub last: Option<usize>,
+    /// Keep what each turn was decided on.
+    pub records: bool,
     pub statuses: Vec<(Maintenance, Facts, Timestamp)>,
     pub crash: Option<Crash>,
     quiet_since: Timestamp,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is put into optional fields only")]
 pub(super) fn word(accept: bool) -> Option<Word> {
     // A clock that is hours behind: words count all the same.
     Some(Word { by: "anna".into(), at: "2026-11-29T20:00:00Z".into(), accept, failed: false })
@@ -64,7 +66,8 @@ impl Play {
             phases: vec![Phase::Pending],
             done: false,
             turns: 0,
-            points: 0,
+            last: None,
+            records: false,
             statuses: Vec::new(),
             crash: None,
             quiet_since,
@@ -145,13 +148,14 @@ impl Play {
         let refusals = std::mem::take(&mut self.scene.refusals);
         let decided = self.decide(&record, &facts, &refusals);
         self.check(&record, &facts, &decided);
-        self.statuses.push((record.clone(), facts, self.scene.now));
-        let turn = self.turns;
+        if self.records {
+            self.statuses.push((record.clone(), facts, self.scene.now));
+        }
         self.turns += 1;
-        let crash = self.crash.filter(|crash| crash.turn == turn);
+        let crash = self.crash.take();
         let changed = record.status.as_ref() != Some(&decided.status);
-        if changed || !decided.acts.is_empty() {
-            self.points += 1;
+        self.last = (changed || !decided.acts.is_empty()).then_some(decided.acts.len());
+        if self.last.is_some() {
             self.quiet_since = self.scene.now;
         }
         if crash.is_some_and(|crash| crash.before_write) {
@@ -223,6 +227,7 @@ impl Play {
     /// What holds at every turn.
     fn check(&mut self, record: &Maintenance, facts: &Facts, decided: &Step) {
         let before = phase_of(record);
+        assert!(decided.wake_at >= self.scene.now, "it wakes in the past");
         let (was, is) = (record.status.clone().unwrap_or_default(), &decided.status);
         if before.is_in_flight() && was.term < self.scene.term {
             assert_eq!(
@@ -232,7 +237,7 @@ impl Play {
             );
         }
         let stopped = self.stopped();
-        let late = parse_time(was.deadline.as_ref()).is_some_and(|deadline| self.scene.now >= deadline);
+        let late = parse_time(is.deadline.as_ref()).is_some_and(|deadline| self.scene.now >= deadline);
         for act in &decided.acts {
             let acts = matches!(act, Act::Evict(_) | Act::CreateActionPod { .. });
             assert!(!(acts && stopped), "{act:?} while something says no");

@@ -96,6 +96,7 @@ fn a_spoilt_record_never_makes_it_act() {
     let mut tried = 0;
     for spec in [reboot, restart, program] {
         let mut play = Play::new(spec());
+        play.records = true;
         if spec().scope == "service-restart" {
             no_reboot_needed(&mut play.scene);
         }

@@ -225,7 +225,7 @@ pub(super) fn foreign_lock(play: &mut Play) {
             "annotations": {"weave.works/kured-node-lock": lock},
         },
         "spec": {"template": {"metadata": {}, "spec": {"containers": []}}},
-        "status": {},
+        "status": {"observedGeneration": 1, "desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberReady": 3},
     })];
 }
 

@@ -11,7 +11,6 @@ use crate::config::Settings;
 use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source};
 use crate::gates::testing::{self, World, api_servers, controller_manager_lease, green_matrix, node_lease};
 use crate::matrix::{CellVerdict, Readiness};
-use crate::plan::{Act, FINALIZER};
 
 pub(super) const TARGET: &str = "worker2";
 pub(super) const UID: &str = "uid-record";
@@ -302,101 +301,6 @@ impl Scene {
         }
         let manager = node["metadata"]["managedFields"][0]["manager"].as_str().unwrap_or("?");
         format!("cordoned by {manager}{owned}")
-    }
-
-    // --- acts ---
-
-    /// Does what the API would do.
-    pub(super) fn perform(&mut self, act: &Act) -> Result<(), String> {
-        match act {
-            Act::AddFinalizer => {
-                let record = self.record.as_mut().ok_or("no record")?;
-                record.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
-            }
-            Act::RemoveFinalizer => {
-                let record = self.record.as_mut().ok_or("no record")?;
-                record.metadata.finalizers = None;
-                if record.metadata.deletion_timestamp.is_some() {
-                    self.record = None;
-                }
-            }
-            Act::Cordon { node, resource_version, owner } => {
-                self.guard(node, resource_version)?;
-                self.cordon(node, true, names::FIELD_MANAGER);
-                self.annotate(node, names::ANNOTATION_OWNER, serde_json::to_string(owner).ok());
-            }
-            Act::Uncordon { node, resource_version } => {
-                self.guard(node, resource_version)?;
-                let line = self.node_line();
-                assert_eq!(line, "cordoned by maint, owned", "uncordoned what is not ours");
-                assert_eq!(self.owner().expect("an owner")["maintenance"], UID);
-                self.cordon(node, false, names::FIELD_MANAGER);
-                self.annotate(node, names::ANNOTATION_OWNER, None);
-            }
-            Act::DropOwner { node, resource_version } => {
-                self.guard(node, resource_version)?;
-                assert_eq!(self.owner().expect("an owner")["maintenance"], UID);
-                self.annotate(node, names::ANNOTATION_OWNER, None);
-            }
-            Act::MarkProven { node, resource_version, boot_id, at } => {
-                self.guard(node, resource_version)?;
-                let proven = json!({"bootID": boot_id, "at": at.to_string()}).to_string();
-                self.annotate(node, names::ANNOTATION_PROVEN, Some(proven));
-            }
-            Act::Evict(evictions) => {
-                for eviction in evictions {
-                    self.evict(&eviction.name, &eviction.uid);
-                }
-            }
-            Act::CreateActionPod { name, node, boot_id } => self.create_action_pod(name, node, boot_id),
-            Act::DeleteActionPod { uid, .. } => {
-                self.world.of(SourceId::ActionPods).retain(|pod| pod["metadata"]["uid"] != json!(uid));
-            }
-        }
-        Ok(())
-    }
-
-    fn guard(&mut self, node: &str, version: &str) -> Result<(), String> {
-        if self.cluster.writes_fail {
-            return Err("403".to_owned());
-        }
-        let node = self.find(node).ok_or("404")?;
-        if node["metadata"]["resourceVersion"] == version { Ok(()) } else { Err("409".to_owned()) }
-    }
-
-    fn evict(&mut self, name: &str, uid: &str) {
-        let now = self.now;
-        let mode = self.cluster.pods;
-        let pods = self.world.of(SourceId::TargetPods);
-        let Some(index) = pods.iter().position(|pod| pod["metadata"]["uid"] == uid) else { return };
-        match mode {
-            Pods::GoAtOnce => drop(pods.remove(index)),
-            Pods::GoAfter(seconds) => {
-                let due = later(now, seconds);
-                pods[index]["metadata"]["deletionTimestamp"] = json!(due.to_string());
-                let number = name.rsplit('-').next().and_then(|number| number.parse().ok()).expect("a number");
-                self.coming.push((due, Coming::PodGone(number)));
-            }
-            Pods::Stay => {
-                let why = "Cannot evict pod as it would violate the pod's disruption budget.";
-                self.refusals.push(format!("shop/{name}: {why}"));
-            }
-        }
-    }
-
-    fn create_action_pod(&mut self, name: &str, node: &str, boot_id: &str) {
-        if !self.world.of(SourceId::ActionPods).is_empty() {
-            return;
-        }
-        let boot = self.find(node).map(|node| node["status"]["nodeInfo"]["bootID"].clone());
-        self.pods_created.push(boot_id.to_owned());
-        self.world.of(SourceId::ActionPods).push(json!({
-            "metadata": {"name": name, "namespace": "maint-actions", "uid": format!("uid-{name}")},
-            "spec": {"nodeName": node}, "status": {"phase": "Running"},
-        }));
-        if boot == Some(json!(boot_id)) {
-            self.acted();
-        }
     }
 }
 

@@ -7,13 +7,14 @@ use crate::facts::{FailureKind, Source};
 use crate::report::testing::{at, record};
 
 /// A node with this spec and these annotations; the manager owns `spec.unschedulable`.
-fn node(name: &str, spec: Value, annotations: Value, manager: Option<&str>) -> Item<Node> {
-    let managed: Vec<Value> = manager
+#[allow(clippy::needless_pass_by_value, reason = "a table of tests reads better without references")]
+fn node(name: &str, spec: Value, annotations: Value, cordoned_by: Option<&str>) -> Item<Node> {
+    let fields: Vec<Value> = cordoned_by
         .iter()
         .map(|manager| json!({"manager": manager, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}))
         .collect();
     Node::item(&json!({
-        "metadata": {"name": name, "annotations": annotations, "managedFields": managed},
+        "metadata": {"name": name, "annotations": annotations, "managedFields": fields},
         "spec": spec,
         "status": {"nodeInfo": {"bootID": "b1"}, "conditions": [{"type": "Ready", "status": "True"}]},
     }))
@@ -49,6 +50,7 @@ struct World {
     config_maps: Listed<ConfigMap>,
     lease: Observation<Lease>,
     records: Observation<Vec<Maintenance>>,
+    odd_records: Vec<String>,
 }
 
 impl World {
@@ -58,6 +60,7 @@ impl World {
             config_maps: known(vec![]),
             lease: lease("maint-0", "01:29:50"),
             records: known(vec![]),
+            odd_records: Vec::new(),
         }
     }
 
@@ -70,6 +73,7 @@ impl World {
             config_maps: &self.config_maps,
             lease: &self.lease,
             records: &self.records,
+            odd_records: &self.odd_records,
         };
         StatusReport::new(&input, at("01:30:00"))
     }
@@ -114,6 +118,12 @@ fn the_first_line_and_the_verdict() {
         (
             "a malformed node",
             World { nodes: known(vec![Node::item(&json!({"metadata": {"name": "a"}}))]), ..world() },
+            unknown,
+            "? UNKNOWN: parts could not be read",
+        ),
+        (
+            "a record that cannot be understood",
+            World { odd_records: vec!["r".into()], ..world() },
             unknown,
             "? UNKNOWN: parts could not be read",
         ),

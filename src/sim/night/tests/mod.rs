@@ -1,7 +1,9 @@
 //! Nights.
 
 mod crashes;
+mod frozen;
 mod scenarios;
+mod seeds;
 
 use super::*;
 
@@ -9,11 +11,6 @@ use super::*;
 fn night(scenario: &Scenario, plan: &Plan) -> Night {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(play(scenario, plan))
-}
-
-/// The last lines of a log.
-fn tail(night: &Night, lines: usize) -> String {
-    night.log[night.log.len().saturating_sub(lines)..].join("\n")
 }
 
 /// What a person would read of the record.

@@ -1,0 +1,105 @@
+//! Nights by chance: faults of requests, killed leaders, API servers that are cut off. Nothing is violated, and once
+//! the faults stop every run comes to rest. One seed is one night, in every process.
+
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// Seeds that are played.
+const SEEDS: u64 = 200;
+/// The test that a second process runs, and the word that makes it.
+const SECOND: (&str, &str) = ("night::tests::seeds::second_process", "MAINT_SIM_SECOND_PROCESS");
+
+/// The night of a seed: which scenario, and how likely each fault is; some kinds are off.
+fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
+    let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x00c0_ffee);
+    let scenario = &SCENARIOS[usize::try_from(seed).unwrap_or(0) % SCENARIOS.len()];
+    let mut often = || [0, 1, 3, 8, 20][usize::try_from(random.below(5)).unwrap_or(0)];
+    let chances = Chances {
+        conflict: often() * 8,
+        throttled: often(),
+        internal: often(),
+        unavailable: often(),
+        timeout: often(),
+        lose_request: often(),
+        lose_answer: often(),
+        hang_before: often() / 2,
+        hang_after: often() / 2,
+        delay: often(),
+    };
+    let chaos = Duration::from_secs(60 + random.below(120));
+    (scenario, Plan { seed, script: Vec::new(), chances, chaos, havoc: true })
+}
+
+fn play_seed(seed: u64) -> Night {
+    let (scenario, plan) = by_seed(seed);
+    night(scenario, &plan)
+}
+
+/// What is wrong with a night: the run is over or held, what it has to tell was told, and nothing of ours is left
+/// elsewhere.
+fn wrongs(night: &Night) -> Vec<&'static str> {
+    let end = &night.end;
+    let over = matches!(end.phase.as_str(), "Succeeded" | "Failed" | "Cancelled");
+    let told = night.record.as_ref().and_then(|record| record.status.as_ref()).is_some_and(|status| {
+        !status.outbox.is_empty() && status.outbox.iter().all(|entry| !entry.delivered_to.is_empty())
+    });
+    let left = end.annotations.contains("maint.dev/owner") || end.finalizer || end.action_pods > 0;
+    let rules = [
+        ("an invariant was broken", night.violations.is_empty()),
+        ("neither over nor held", over || end.phase == "Held"),
+        ("not told", told),
+        ("booted twice", end.boots <= 1),
+        ("other nodes were touched", end.others_untouched),
+        ("something of ours is left", !over || !left),
+        ("the cordon is not as it should be", !over || end.unschedulable == (end.outcome == "NodeOnHold")),
+        ("proven, and did not succeed, or the other way round", !over || end.proven == (end.phase == "Succeeded")),
+    ];
+    rules.into_iter().filter(|(_, holds)| !holds).map(|(wrong, _)| wrong).collect()
+}
+
+#[test]
+fn chance_breaks_nothing_and_a_seed_is_a_night_in_every_process() {
+    let program = std::env::current_exe().expect("our own program");
+    let second = Command::new(program)
+        .args([SECOND.0, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(SECOND.1, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a second process");
+    let (mut hashes, mut bad) = (Vec::new(), Vec::new());
+    let mut ends: BTreeMap<String, u64> = BTreeMap::new();
+    let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let night = play_seed(seed);
+        let wrongs = wrongs(&night);
+        if !wrongs.is_empty() {
+            let name = by_seed(seed).0.name;
+            bad.push(format!("seed {seed}, {name}: {wrongs:?}\n{:#?}\n{}", night.violations, story(&night)));
+        }
+        hashes.push(format!("hash {seed} {:016x}", night.hash));
+        *ends.entry(format!("{} {}", night.end.phase, night.end.outcome)).or_default() += 1;
+        for (kind, count) in &night.hits {
+            *hits.entry(kind).or_default() += count;
+        }
+    }
+    let output = second.wait_with_output().expect("its output");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let theirs: Vec<&str> = text.lines().filter_map(|line| line.find("hash ").map(|at| &line[at..])).collect();
+    assert!(bad.is_empty(), "{} bad nights\n{}", bad.len(), bad.join("\n\n"));
+    assert_eq!(theirs, hashes);
+    println!("{ends:#?}\n{hits:#?}");
+    println!("figure sim.seeds {SEEDS} seeds");
+}
+
+#[test]
+#[ignore = "it is run as a second process by the test above"]
+fn second_process() {
+    if std::env::var_os(SECOND.1).is_none() {
+        return;
+    }
+    println!();
+    for seed in 0..SEEDS {
+        println!("hash {seed} {:016x}", play_seed(seed).hash);
+    }
+}
