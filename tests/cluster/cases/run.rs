@@ -358,6 +358,8 @@ async fn broken_pair_holds(cluster: Arc<Cluster>) -> Result<()> {
     let client = cluster.client(1).await?;
     let shown = maint.verb(1, &["show", &name], 0).await?;
     ensure!(shown.contains("KubeletUnreachable") && shown.contains("maint resume"), "{shown}");
+    let status = maint.verb(1, &["status"], 5).await?;
+    ensure!(status.contains(&name) && status.contains("HELD"), "{status}");
     wait::until(wait::NODE_STATE, "worker3 to be gone", || async {
         Ok((!is_true(&client.get("/api/v1/nodes/worker3").await?, "Ready")).then_some(()))
     })
