@@ -356,8 +356,10 @@ async fn broken_pair_holds(cluster: Arc<Cluster>) -> Result<()> {
     let mark = cluster.audit_mark();
     cluster.power_off("worker3").await?;
     let client = cluster.client(1).await?;
-    let shown = maint.verb(1, &["show", &name], 5).await?;
+    let shown = maint.verb(1, &["show", &name], 0).await?;
     ensure!(shown.contains("KubeletUnreachable") && shown.contains("maint resume"), "{shown}");
+    let status = maint.verb(1, &["status"], 5).await?;
+    ensure!(status.contains(&name) && status.contains("HELD"), "{status}");
     wait::until(wait::NODE_STATE, "worker3 to be gone", || async {
         Ok((!is_true(&client.get("/api/v1/nodes/worker3").await?, "Ready")).then_some(()))
     })

@@ -35,8 +35,8 @@ async fn their_cordon(cluster: Arc<Cluster>) -> Result<()> {
             .any(|finding| finding["reason"] == "TargetCordonedByOther")
     };
     maint.wait_record("wish-1", "the finding", wait::SHORT, blocked).await?;
-    // Long enough for several looks.
-    tokio::time::sleep(Duration::from_secs(12)).await;
+    // Long enough for another look.
+    tokio::time::sleep(Duration::from_secs(11)).await;
     let record = maint.record("wish-1").await?;
     ensure!(record["status"]["phase"] == "Pending" && blocked(&record), "{}", story(&record));
     let log = maint.log_since(&mark)?;

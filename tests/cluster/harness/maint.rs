@@ -2,6 +2,7 @@
 //! account of its own, so that the audit log tells them apart.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -68,7 +69,7 @@ impl Maint {
         times.extend(run.iter().copied());
         let mut text = format!("namespace = \"{NAMESPACE}\"\n[run]\n");
         for (key, value) in times {
-            text.push_str(&format!("{key} = {value}\n"));
+            writeln!(text, "{key} = {value}")?;
         }
         text.push_str(ELECTION);
         text.push_str("[action.pod]\nenabled = true\nimage = \"test\"\n");
@@ -81,9 +82,7 @@ impl Maint {
             let file = folder.join(format!("{name}-url"));
             fs::write(&file, url)?;
             let file = file.display();
-            text.push_str(&format!(
-                "[[notify.{kind}]]\nname = \"{name}\"\nurl_file = \"{file}\"\nallow_insecure = true\n"
-            ));
+            writeln!(text, "[[notify.{kind}]]\nname = \"{name}\"\nurl_file = \"{file}\"\nallow_insecure = true")?;
         }
         let config = folder.join("maint.toml");
         fs::write(&config, text)?;
