@@ -134,7 +134,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
             match self.ports.fenced.perform(&self.guard, &record, act).await {
                 Ok(performed) => {
-                    refusals.extend(performed.refused.into_iter().map(|(pod, why)| format!("{pod}: {why}")))
+                    refusals.extend(performed.refused.into_iter().map(|(pod, why)| format!("{pod}: {why}")));
                 }
                 Err(WriteError::NotLeading(_)) => return Turn::Retry,
                 Err(error) => {
