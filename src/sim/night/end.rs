@@ -11,6 +11,7 @@ use crate::store::http::Inner;
 use crate::store::{ObjectKey, object};
 
 /// The end of a night.
+#[expect(clippy::struct_excessive_bools, reason = "independent properties that are only ever compared")]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct End {
     /// Phase of the record.

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub use end::End;
 pub use people::Person;
-pub use replica::{Freeze, Mailbag};
+pub use replica::Mailbag;
 pub use scenario::{SCENARIOS, Scenario};
 
 use crate::clock::{Clock, sleep};
@@ -240,7 +240,7 @@ async fn chaos(stage: &Stage) {
     let left = end.duration_since(clock.now());
     sleep(Duration::try_from(left).unwrap_or_default()).await;
     stage.cluster.lock().faults.heal();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Night {

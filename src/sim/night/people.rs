@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use http::Method;
 use maint_core::api::record::{Maintenance, MaintenanceSpec, Word};
 use maint_core::plan;
 use maint_engine::client::Failover;
@@ -102,10 +101,9 @@ impl<'a> Person<'a> {
                 continue;
             }
             let version = record.metadata.resource_version.as_deref();
-            match self.requests.say(RECORD, Field::Claimed, &self.word(), version).await {
-                Ok(()) => return true,
-                // Somebody wrote in between: look again.
-                Err(_) => continue,
+            // Where somebody wrote in between, it looks again.
+            if self.requests.say(RECORD, Field::Claimed, &self.word(), version).await.is_ok() {
+                return true;
             }
         }
     }
@@ -114,16 +112,5 @@ impl<'a> Person<'a> {
     pub fn reboots(&self) {
         let down = super::cluster::pace().reboot;
         self.stage.with(|world, inner, now| world.reboot(inner, TARGET, down, now));
-    }
-
-    /// Deletes the record; what it holds back stays until then.
-    pub async fn deletes(&self) {
-        let client = self.stage.cluster.client(1, self.name);
-        let path = format!("{}/{RECORD}", maint_engine::execute::RECORDS);
-        let request = http::Request::builder().method(Method::DELETE).uri(path).body(kube::client::Body::empty());
-        if let Ok(request) = request {
-            // The answer is in the trace.
-            let _ = client.send(request).await;
-        }
     }
 }

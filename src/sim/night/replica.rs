@@ -112,16 +112,14 @@ fn way(cluster: Arc<Cluster>, server: usize, name: &'static str) -> ClientSource
     Box::new(move || Ok(cluster.client(server, name)))
 }
 
-/// What a script may do to a process beside killing it: it stops where it stands, and goes on later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Freeze;
-
-/// Keeps a replica running for ever: when its process dies or ends, another takes its place.
+/// Keeps a replica running for ever: when its process is killed or ends, another takes its place; one that a script
+/// stops goes on after a while.
 pub(super) async fn supervise(stage: Arc<Stage>, name: &'static str) {
     let stop = stage.cluster.lock().faults.stop_signal(name);
     for life in 0.. {
         let (owner, running) = start(&stage, name, life);
-        let (pause, paused) = (owner.pause(), stage.cluster.lock().faults.freezes(name, owner.pause()));
+        let pause = owner.pause();
+        let paused = stage.cluster.lock().faults.freezes(name, pause.clone());
         tokio::pin!(running);
         loop {
             tokio::select! {
