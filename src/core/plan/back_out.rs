@@ -77,7 +77,7 @@ fn put_back(run: &mut Run<'_>, node: &Node) -> bool {
         return true;
     }
     let wanted = keep || run.was_unschedulable();
-    if node.is_cordoned() && !wanted {
+    if node.unschedulable && !wanted {
         run.warn("the node stays cordoned: that cordon is not ours");
     }
     false

@@ -23,7 +23,8 @@ impl Run<'_> {
         self.wake_at = self.wake_at.min(after(self.input.now, seconds));
     }
 
-    pub(super) fn keep_findings(&mut self, findings: &[Finding]) {
+    /// Keeps the findings that are not fine; answers whether they are others than at the last look.
+    pub(super) fn keep_findings(&mut self, findings: &[Finding]) -> bool {
         let mut stops: Vec<&Finding> =
             findings.iter().filter(|finding| !matches!(finding.status, Status::Pass | Status::NotApplicable)).collect();
         stops.sort_by_key(|finding| std::cmp::Reverse(finding.status));
@@ -37,6 +38,7 @@ impl Run<'_> {
         if !same {
             self.status.findings = fresh;
         }
+        !same
     }
 
     /// Moves to a phase: its clock starts, its deadline is set, and the timeline says why.

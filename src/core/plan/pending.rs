@@ -9,6 +9,9 @@ use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger,
 use crate::config::Scope;
 use crate::facts::Node;
 
+/// How the message of a wish that gates hold up begins.
+const WAITS: &str = "waits: ";
+
 pub(super) fn step(run: &mut Run<'_>) {
     if run.status.step_started_at.is_none() {
         run.status.step_started_at = Some(stamp(run.input.now));
@@ -56,10 +59,13 @@ pub(super) fn step(run: &mut Run<'_>) {
         return give_up_in_time(run, "the node reports no boot ID, so that no reboot could be proven");
     }
     let findings = run.findings(Moment::Start);
-    run.keep_findings(&findings);
+    let changed = run.keep_findings(&findings);
     if let Some(worst) = Run::worst(&findings) {
         let why = format!("{} ({}): {}", worst.gate, worst.reason, worst.message);
-        run.status.message = format!("waits: {}", short(&why));
+        // A sentence with an age in it would be another one at every look, and each would be a write.
+        if changed || !run.status.message.starts_with(WAITS) {
+            run.status.message = format!("{WAITS}{}", short(&why));
+        }
         run.status.blocked_since.get_or_insert_with(|| stamp(run.input.now));
         return give_up_in_time(run, &why);
     }

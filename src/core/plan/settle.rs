@@ -28,7 +28,7 @@ pub(super) fn uncordoning(run: &mut Run<'_>) {
     if !run.is_marked_ours(node) {
         // In the next step, with the facts that Settling asks for.
         run.status.cordon_off_at.get_or_insert_with(|| stamp(run.input.now));
-        if node.is_cordoned() {
+        if node.unschedulable {
             run.warn("the node is cordoned by somebody else; that cordon stays");
         }
         return run.enter(Phase::Settling, "our cordon is off");
@@ -195,7 +195,7 @@ pub(super) fn leave_their_cordon(run: &mut Run<'_>, node: &Node) {
     if mark_proven(run, node) || held::let_go(run, node, true) {
         return;
     }
-    if node.is_cordoned() {
+    if node.unschedulable {
         run.warn("the node was cordoned before; that cordon stays, and storage heals only after it is taken off");
     }
     succeed(run);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
@@ -66,6 +67,17 @@ pub struct Driver<O, F, R> {
     pub stuck_on: Option<String>,
 }
 
+/// Waits between tries that failed, longer each time. Without jitter: one driver writes a record, so nobody else comes
+/// at the same time, and a night of one seed stays one night.
+fn retries() -> impl Iterator<Item = Duration> {
+    ExponentialBuilder::default()
+        .with_min_delay(RETRY.0)
+        .with_max_delay(RETRY.1)
+        .with_factor(2.0)
+        .without_max_times()
+        .build()
+}
+
 /// What the next turn of the loop does.
 enum Turn {
     End(DriverEnd),
@@ -79,7 +91,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let lost = self.guard.child_token();
         let mut refusals: Vec<String> = Vec::new();
         let mut last_write: Option<Instant> = None;
-        let mut retry = RETRY.0;
+        let mut retry = retries();
         loop {
             let turn = tokio::select! {
                 biased;
@@ -89,15 +101,11 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             let wait = match turn {
                 Turn::End(end) => return end,
                 Turn::WaitUntil(at) => {
-                    retry = RETRY.0;
+                    retry = retries();
                     let wait = at.duration_since(self.clock.now());
                     Duration::try_from(wait).unwrap_or(Duration::ZERO)
                 }
-                Turn::Retry => {
-                    let wait = retry;
-                    retry = (retry * 2).min(RETRY.1);
-                    wait
-                }
+                Turn::Retry => retry.next().unwrap_or(RETRY.1),
             };
             tokio::select! {
                 biased;

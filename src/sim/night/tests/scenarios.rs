@@ -36,11 +36,12 @@ fn every_scenario_ends_as_it_must() {
     }
 }
 
+/// Prints one night for people: `MAINT_SIM_NIGHT=drain cargo test -p maint-sim one_night -- --nocapture`.
 #[test]
-#[ignore = "prints one night for people: MAINT_SIM_NIGHT=drain cargo test -p maint-sim look -- --ignored --nocapture"]
-fn look() {
+fn one_night_can_be_read() {
     let name = std::env::var("MAINT_SIM_NIGHT").unwrap_or_else(|_| "drain".to_owned());
     let scenario = Scenario::named(&name).expect("a scenario");
     let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
     println!("{}\n{}", night.log.join("\n"), story(&night));
+    assert!(night.violations.is_empty(), "{:#?}", night.violations);
 }
