@@ -31,6 +31,8 @@ pub enum Ended {
     LeaseLost,
     /// Another leader's term is in a record: ours is over.
     Overtaken,
+    /// The tasks were asked to stop; no driver is at work any more.
+    Stopped,
 }
 
 /// Starts and wakes drivers while the lease holds.
@@ -63,9 +65,10 @@ where
     F: Fenced + 'static,
     R: Records + 'static,
 {
-    /// Runs until the lease is lost.
+    /// Runs until the lease is lost, or the tasks are asked to stop. When it ends, none of its drivers is at work.
     pub async fn run(self) -> Ended {
         let lost = self.guard.child_token();
+        let stopping = self.env.tasks.stopping();
         let start = Arc::new(Mutex::new(()));
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let (changed, mut changes) = mpsc::channel::<String>(256);
@@ -75,6 +78,7 @@ where
             let listed = tokio::select! {
                 biased;
                 () = lost.cancelled() => break Ended::LeaseLost,
+                () = stopping.cancelled() => break Ended::Stopped,
                 listed = self.ports.records.list(finished_too) => listed,
             };
             let wait = match listed {
@@ -94,6 +98,7 @@ where
             tokio::select! {
                 biased;
                 () = lost.cancelled() => break Ended::LeaseLost,
+                () = stopping.cancelled() => break Ended::Stopped,
                 Some(name) = changes.recv() => {
                     if let Some(known) = running.get(&name) {
                         known.wake.notify_one();
@@ -102,14 +107,16 @@ where
                 () = self.env.clock.sleep(wait) => {}
             }
         };
-        for driver in running.values() {
-            driver.handle.abort();
+        if let Some(watching) = watching {
+            watching.abort();
+        }
+        for driver in running.into_values() {
             if let Some(watching) = &driver.watching {
                 watching.abort();
             }
-        }
-        if let Some(watching) = watching {
-            watching.abort();
+            driver.handle.abort();
+            // Giving the Lease up comes after the last guarded request, so the end is waited for.
+            let _ = driver.handle.await;
         }
         ended
     }

@@ -89,15 +89,10 @@ where
                         courier: Arc::clone(&courier),
                         stuck_on: node.clone(),
                     };
-                    let ended = tokio::select! {
-                        biased;
-                        () = stopping.cancelled() => None,
-                        ended = controller.run() => Some(ended),
-                    };
-                    return Ok(match ended {
-                        None => resign(&env, &candidacy).await,
-                        Some(Ended::Overtaken) => ReplicaEnd::Overtaken,
-                        Some(Ended::LeaseLost) => why_lost(&mut leadership, &guard).await,
+                    return Ok(match controller.run().await {
+                        Ended::Stopped => resign(&env, &candidacy).await,
+                        Ended::Overtaken => ReplicaEnd::Overtaken,
+                        Ended::LeaseLost => why_lost(&mut leadership, &guard).await,
                     });
                 }
                 Leadership::Lost(lost) => return Ok(ReplicaEnd::Lost(lost)),
@@ -130,7 +125,6 @@ async fn tell_known_term<O, F, R: Records>(ports: &Ports<O, F, R>, candidacy: &C
 }
 
 async fn resign(env: &Env, candidacy: &Candidacy) -> ReplicaEnd {
-    // The controller was dropped with its drivers: no guarded work is left.
     let released = env.clock.timeout(RESIGN_LIMIT, candidacy.resign()).await;
     ReplicaEnd::Stopped(released.ok().and_then(Result::ok))
 }
