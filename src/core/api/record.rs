@@ -140,7 +140,7 @@ pub struct MaintenanceStatus {
     /// When the present phase began, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_started_at: Option<String>,
-    /// Its deadline, absolute; deadlines count observed time only where run.md says so.
+    /// Its deadline, absolute; while settling it is moved on by progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
     /// Since when gates hold it up before commit.

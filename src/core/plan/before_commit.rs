@@ -179,7 +179,7 @@ fn restamp(run: &mut Run<'_>, node: &Node) -> bool {
     false
 }
 
-/// What ends a run before commit, in the order of precedence of run.md section 4. `None`: it was decided here.
+/// What ends a run before commit, in order of precedence. `None`: it was decided here.
 fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Option<(&'a Node, Vec<Finding>)> {
     if run.deleted() {
         run.back_out(Outcome::RecordDeleted, Phase::Cancelled, "the record was deleted");

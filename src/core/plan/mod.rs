@@ -8,7 +8,7 @@
 //! every deadline, block, cancel or loss ends in BackingOut; after it nothing is undone, the run proves the node or
 //! holds.
 //!
-//! Where `run.md` is silent the careful way is taken:
+//! Where several ways are open the careful one is taken (`runbooks/decisions/0005-rules-of-a-run.md`):
 //! - *Clocks.* A word of a person counts until it was dealt with (`heardResume`, `heardCancel`), whatever its time
 //!   says. A `resume` while nothing is held or verified is heard and forgotten, so that it does not come true hours
 //!   later; `cancel --accept` counts while held only.
