@@ -16,7 +16,7 @@ pub use crds::crds;
 pub use finding::{Evidence, Finding, Status};
 pub(crate) use gate::names;
 pub use gate::{GateId, Moment, Policy, Strategy, Trigger, UnknownName};
-pub use owner::{Document, Halt, Hold, Owner, Proven, UnreadableDocument, is_over};
+pub use owner::{Asked, Document, Halt, Hold, Owner, Proven, QuestionSource, UnreadableDocument, is_over};
 pub use phase::{Action, MessageKind, Outcome, Phase};
 pub use reason::Reason;
 pub use source::SourceId;

@@ -16,6 +16,10 @@ pub const ANNOTATION_REBOOT_REQUESTED: &str = "maint.dev/reboot-requested";
 /// Node annotation: {bootID, at}, written when a run or post-check found the node good.
 pub const ANNOTATION_PROVEN: &str = "maint.dev/proven";
 
+/// Annotation of a record: what kured last asked for its node and what it heard, see [`super::Asked`]. Any replica
+/// writes it.
+pub const ANNOTATION_ASKED: &str = "maint.dev/asked";
+
 /// ConfigMap with the halt; made by the command line, never by GitOps.
 pub const CONTROL_CONFIG_MAP: &str = "maint-control";
 /// ConfigMap that the leader writes: expected API servers, last green matrix, since-when.

@@ -58,11 +58,42 @@ pub struct Halt {
     pub until: Option<Timestamp>,
 }
 
+/// Annotation `maint.dev/asked` of a record: the last question of kured for its node that any replica heard and wrote
+/// down (at most every ten minutes, and once for each new `epoch`).
+///
+/// `epoch` is what makes it a proof without comparing clocks: the leader raises `status.kured.askEpoch` after it saw
+/// something done (the cordon, the lock taken), a replica copies the epoch that it read *after* the question came in,
+/// and answers no. kured's ticks are serial, so whatever it does after that answer it does on a later look at the
+/// cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    /// When, by the clock of the replica that heard it; for people and for the end of a wish.
+    pub at: Timestamp,
+    /// What it heard: `go`, or the name of the refusal.
+    pub answer: String,
+    /// `status.kured.askEpoch` of the record as it was read after the question came in; 0 before there was one.
+    #[serde(default)]
+    pub epoch: i64,
+    /// Where it came from.
+    pub source: QuestionSource,
+}
+
+/// Where a question came from, as far as its sender's address tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuestionSource {
+    /// The address of kured's pod on the node, or of the node.
+    Kured,
+    /// Another address: somewhere between kured and us addresses are rewritten, or it was somebody else.
+    Elsewhere,
+}
+
 /// A document that is there and cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("is no readable {kind} document: {problem}")]
 pub struct UnreadableDocument {
-    /// `owner`, `hold`, `proven` or `halt`.
+    /// `owner`, `hold`, `proven`, `halt` or `asked`.
     pub kind: &'static str,
     /// What is wrong, with the path.
     pub problem: String,
@@ -126,6 +157,14 @@ impl Document for Proven {
 
 impl Document for Halt {
     const KIND: &'static str = "halt";
+}
+
+impl Document for Asked {
+    const KIND: &'static str = "asked";
+
+    fn validate(&self) -> Result<(), String> {
+        if self.epoch < 0 { Err("epoch is negative".to_owned()) } else { Ok(()) }
+    }
 }
 
 /// Whether something that ends at `until` is over; without an end it never is.

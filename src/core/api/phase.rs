@@ -57,6 +57,8 @@ impl Phase {
 names! {
     /// Who makes the node go down.
     Action, "action", {
+        /// kured, which asks maint before it takes its lock and reboots.
+        Kured = "kured",
         /// A short-lived privileged pod runs the configured command.
         Pod = "pod",
         /// A person, or the program that `maint run` starts.
@@ -91,6 +93,8 @@ names! {
         Superseded = "Superseded",
         /// The record was deleted.
         RecordDeleted = "RecordDeleted",
+        /// kured gave its lock up without a reboot: its drain or its reboot command failed.
+        KuredDrainFailed = "KuredDrainFailed",
         /// The action could not be started.
         ActionNotStarted = "ActionNotStarted",
         /// The action reported failure.

@@ -40,7 +40,7 @@ pub struct MaintenanceSpec {
     pub node_name: String,
     /// Why: a scope of the configuration.
     pub scope: String,
-    /// Who makes the node go down: `pod` or `external`.
+    /// Who makes the node go down: `kured`, `pod` or `external`.
     pub action: String,
     /// `manual` or `unattended`.
     pub trigger: String,
@@ -166,6 +166,9 @@ pub struct MaintenanceStatus {
     /// What is about to be made irreversible: written before it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intent: Option<Intent>,
+    /// What passed between us and kured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kured: Option<KuredRecord>,
     /// When an intent was first written; from then on the act may come late, also after it was called off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_at: Option<String>,
@@ -265,6 +268,57 @@ pub struct Intent {
     pub at: String,
     /// Until when a program may claim it; renewed only while the gates agree.
     pub valid_until: String,
+}
+
+/// What passed between a run and kured. With action `kured` the intent is the grant: kured may take its lock once,
+/// while the intent is valid and on its boot.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KuredRecord {
+    /// Raised whenever a question must be heard that was asked after something was done; see annotation
+    /// `maint.dev/asked`.
+    pub ask_epoch: i64,
+    /// Grants that were given and taken; a second one is the last.
+    pub grants: i64,
+    /// `created` of the lock entry of the node whose `unschedulable` was found or made true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_lock: Option<String>,
+    /// Since when the lock no longer names the node although its boot is the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_gone_since: Option<String>,
+    /// A grant that was offered and withdrawn: kured may still act on the `go` that it heard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Closing>,
+    /// The sentinel file that we put on the node, if we did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<Sentinel>,
+}
+
+/// A withdrawn grant, until it is proven that nobody acts on it any more.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Closing {
+    /// When kured's lock was first seen in our hands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<String>,
+    /// The epoch that kured must have asked in, and been refused in, before the lock is given back.
+    pub epoch: i64,
+    /// uid and restart count of kured's pod on the node when the grant was withdrawn, as `uid/count`; a change proves
+    /// that the old process is gone.
+    pub pod: String,
+}
+
+/// The sentinel file of a manual reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sentinel {
+    /// The file on the node.
+    pub path: String,
+    /// When we asked for it.
+    pub asked_at: String,
+    /// It is to be taken away, and whether it was.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub removed_at: String,
 }
 
 /// A finding, kept.

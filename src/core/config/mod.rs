@@ -4,6 +4,7 @@
 
 mod action;
 mod election;
+mod kured;
 mod notify;
 mod parse;
 mod rules;
@@ -18,6 +19,7 @@ use crate::api::{GateId, Policy};
 
 pub use action::{ActionSettings, PodAction};
 pub use election::Election;
+pub use kured::{KuredSettings, SentinelPod};
 pub use notify::{Notify, NotifyError, SecretSource, SlackReceiver, WebhookReceiver};
 pub use parse::{ConfigError, ConfigErrors};
 pub use run::{RunSettings, WhenHealed};
@@ -43,6 +45,8 @@ pub struct Settings {
     pub run: RunSettings,
     /// How nodes are made to go down.
     pub action: ActionSettings,
+    /// kured, the partner that reboots.
+    pub kured: KuredSettings,
     /// The pace of the leader's Lease.
     pub election: Election,
     /// Who is told.
@@ -64,6 +68,7 @@ impl Default for Settings {
             control_plane: ControlPlane::default(),
             run: RunSettings::default(),
             action: ActionSettings::default(),
+            kured: KuredSettings::default(),
             election: Election::default(),
             notify: Notify::default(),
             gates: BTreeMap::new(),

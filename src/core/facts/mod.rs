@@ -24,7 +24,7 @@ mod volume_attachment;
 
 pub use common::{Condition, LabelSelector, Metadata, TriState};
 pub use config_map::ConfigMap;
-pub use daemon_set::DaemonSet;
+pub use daemon_set::{Container, DaemonSet};
 pub use deployment::Deployment;
 pub use endpoint_slice::{Endpoint, EndpointSlice};
 pub use horizontal_pod_autoscaler::HorizontalPodAutoscaler;

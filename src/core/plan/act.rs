@@ -53,6 +53,8 @@ pub enum Act {
         /// Its uid.
         uid: String,
     },
+    /// Changes kured's lock from what was read to something else, by compare-and-swap of the value.
+    SetLock(SetLock),
     /// Writes that the node was found good after its present boot.
     MarkProven {
         /// The node.
@@ -79,7 +81,49 @@ impl Act {
             Self::Evict(_) => "evict",
             Self::CreateActionPod { .. } => "create-action-pod",
             Self::DeleteActionPod { .. } => "delete-action-pod",
+            Self::SetLock(set) => set.why.as_str(),
             Self::MarkProven { .. } => "mark-proven",
+        }
+    }
+}
+
+/// A change of kured's lock annotation. It is void where the value is no longer what was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetLock {
+    /// Namespace of kured's DaemonSet.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The annotation's key.
+    pub key: String,
+    /// The value as read; none where there was no annotation.
+    pub before: Option<String>,
+    /// The value to be; none takes the annotation away.
+    pub after: Option<String>,
+    /// What for.
+    pub why: LockChange,
+}
+
+/// Why kured's lock is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockChange {
+    /// It becomes ours, so that no kured can take it.
+    Take,
+    /// Ours is given back.
+    Release,
+    /// kured's entry for the node is made to say that the node was cordoned before, so that kured leaves the uncordon
+    /// to us.
+    KeepCordon,
+}
+
+impl LockChange {
+    /// A stable word for logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Take => "take-kured-lock",
+            Self::Release => "release-kured-lock",
+            Self::KeepCordon => "keep-cordon-in-kured-lock",
         }
     }
 }

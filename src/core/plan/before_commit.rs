@@ -78,7 +78,7 @@ pub(super) fn acting(run: &mut Run<'_>) {
             ActionPod::Missing => {}
         },
         Ok(Action::External) if run.was_taken() => return commit(run, "the command was claimed"),
-        Ok(Action::External) => {}
+        Ok(Action::External | Action::Kured) => {}
         Err(error) => return run.back_out(Outcome::ActionNotStarted, Phase::Failed, error.to_string()),
     }
     let Some((node, findings)) = still_ours_to_do(run, Moment::Handover, true) else { return };

@@ -53,7 +53,7 @@ use crate::api::{Outcome, Phase};
 use crate::config::Settings;
 use crate::facts::Facts;
 
-pub use act::{Act, Eviction};
+pub use act::{Act, Eviction, LockChange, SetLock};
 pub use owned::owner_of;
 pub use run::phase_of;
 pub use time::{parse_time, stamp};

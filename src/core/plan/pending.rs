@@ -89,6 +89,7 @@ fn action_is_possible(run: &Run<'_>, action: Action) -> Result<(), String> {
             Err("action `pod` is not enabled: set [action.pod] enabled = true and an image".to_owned())
         }
         Action::Pod if pod.image.is_empty() => Err("action `pod` has no image: set [action.pod] image".to_owned()),
+        Action::Kured => Err("this version cannot let kured act yet".to_owned()),
         Action::Pod | Action::External => Ok(()),
     }
 }

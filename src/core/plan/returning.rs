@@ -81,6 +81,6 @@ pub(super) fn action_state(run: &Run<'_>) -> ActionState {
             ActionPod::There(pod) if pod.phase == "Failed" => ActionState::Failed,
             _ => ActionState::Running,
         },
-        Err(_) => ActionState::Running,
+        Ok(Action::Kured) | Err(_) => ActionState::Running,
     }
 }

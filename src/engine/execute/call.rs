@@ -21,6 +21,8 @@ pub enum Form {
     Json,
     /// A merge patch (RFC 7386).
     Merge,
+    /// A JSON patch (RFC 6902).
+    Patch,
 }
 
 /// Sends a request and reads its answer.
@@ -43,6 +45,7 @@ pub async fn send(
             match form {
                 Form::Json => "application/json",
                 Form::Merge => "application/merge-patch+json",
+                Form::Patch => "application/json-patch+json",
             },
         )
         .header(http::header::ACCEPT, "application/json")

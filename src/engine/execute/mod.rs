@@ -6,6 +6,7 @@
 mod action_pod;
 mod call;
 mod error;
+mod kured_lock;
 mod node;
 mod port;
 
@@ -139,6 +140,14 @@ impl Fenced for KubeFenced {
                 match self.call(guard, Method::DELETE, &path, Form::Json, &body).await {
                     Ok(_) | Err(WriteError::NotFound(_)) => Ok(Performed::default()),
                     Err(error) => Err(error),
+                }
+            }
+            Act::SetLock(set) => {
+                let path = kured_lock::path(set);
+                match self.call(guard, Method::PATCH, &path, Form::Patch, &kured_lock::patch(set)).await {
+                    // The API server says this for a failed `test`, with no detail: somebody wrote first.
+                    Err(WriteError::Invalid(message)) => Err(WriteError::Conflict(message)),
+                    other => other.map(done),
                 }
             }
             Act::Cordon { node, .. }

@@ -49,6 +49,20 @@ impl Scene {
                     self.evict(&eviction.name, &eviction.uid);
                 }
             }
+            Act::SetLock(set) => {
+                let found = self.world.of(SourceId::DaemonSets).iter_mut().find(|one| {
+                    (&one["metadata"]["namespace"], &one["metadata"]["name"])
+                        == (&json!(set.namespace), &json!(set.name))
+                });
+                let annotations = &mut found.ok_or("404")?["metadata"]["annotations"];
+                if annotations[&set.key] != json!(set.before) {
+                    return Err("422".to_owned());
+                }
+                annotations[&set.key] = json!(set.after);
+                if set.after.is_none() {
+                    annotations.as_object_mut().ok_or("no annotations")?.remove(&set.key);
+                }
+            }
             Act::CreateActionPod { name, node, boot_id } => self.create_action_pod(name, node, boot_id),
             Act::DeleteActionPod { uid, .. } => {
                 self.world.of(SourceId::ActionPods).retain(|pod| pod["metadata"]["uid"] != json!(uid));

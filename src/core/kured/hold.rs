@@ -1,0 +1,219 @@
+//! How maint holds kured's lock: entries of its own, so that no kured can take it.
+//!
+//! A hold is used to close a grant that kured may still act on, and while a run makes its node go down without kured.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::Place;
+use super::lock::{Entry, Format, Lock, LockError};
+
+/// Field of an entry that says which record it belongs to. kured ignores what it does not know.
+const OWNER: &str = "maint";
+/// A hundred years in nanoseconds. A TTL of 0 would be read as the flag's value by a change that is under way in kured
+/// (kured#1410), and then expire.
+const TTL_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
+
+/// Whose an entry is, where it is one of maint's: the record's uid.
+#[must_use]
+pub fn owner_of(entry: &Entry) -> Option<&str> {
+    entry.other.get(OWNER)?.get("maintenance")?.as_str()
+}
+
+/// Why the lock cannot be taken now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotNow {
+    /// Its value cannot be understood; it is never written over.
+    #[error("kured's lock {0}")]
+    Unreadable(#[from] LockError),
+    /// Somebody else holds the only slot.
+    #[error("{0} holds kured's lock")]
+    HeldBy(String),
+    /// Its format is not the one that kured's `--concurrency` reads: whoever writes either would freeze or free it.
+    #[error("kured's lock has the format of --concurrency {}, and kured runs with {concurrency}", match format { Format::Single => "1", Format::Multi => "2 and more" })]
+    Format {
+        /// What it has.
+        format: Format,
+        /// kured's flag.
+        concurrency: usize,
+    },
+}
+
+/// What the lock says, in kured's eyes: free where there is no annotation.
+///
+/// # Errors
+/// If it cannot be understood.
+pub fn read(place: &Place) -> Result<Option<Lock>, LockError> {
+    place.text.as_deref().map(Lock::parse).transpose()
+}
+
+/// The value with which no kured can take the lock; none if it is so already.
+///
+/// # Errors
+/// If it cannot be taken now.
+pub fn take(place: &Place, node: &str, maintenance: &str, now: Timestamp) -> Result<Option<String>, NotNow> {
+    let lock = read(place)?;
+    let ours = |lock: &Lock| lock.entries.iter().filter(|entry| owner_of(entry) == Some(maintenance)).count();
+    if place.concurrency <= 1 {
+        return match lock {
+            Some(lock) if lock.format == Format::Multi => {
+                Err(NotNow::Format { format: lock.format, concurrency: place.concurrency })
+            }
+            Some(lock) if ours(&lock) > 0 => Ok(None),
+            Some(lock) if lock.entries.is_empty() => Ok(Some(entry(node, maintenance, now, None).to_string())),
+            Some(lock) => Err(NotNow::HeldBy(lock.entries.first().map(|one| one.node_id.clone()).unwrap_or_default())),
+            None => Ok(Some(entry(node, maintenance, now, None).to_string())),
+        };
+    }
+    let lock = lock.unwrap_or(Lock {
+        format: Format::Multi,
+        max_owners: i64::try_from(place.concurrency).ok(),
+        entries: Vec::new(),
+        other: Map::new(),
+    });
+    if lock.format == Format::Single {
+        return Err(NotNow::Format { format: lock.format, concurrency: place.concurrency });
+    }
+    // kured counts entries, expired ones too until the list is full: with as many of ours as there are slots none is
+    // ever free, whoever of the others leaves.
+    let missing = place.concurrency.saturating_sub(ours(&lock));
+    if missing == 0 {
+        return Ok(None);
+    }
+    let mut value: Value = serde_json::from_str(&lock.to_text()).map_err(|error| LockError::Json(error.to_string()))?;
+    if let Some(list) = value.get_mut("locks").and_then(Value::as_array_mut) {
+        let first = list.len();
+        list.extend((0..missing).map(|index| entry(node, maintenance, now, Some(first + index))));
+    }
+    Ok(Some(value.to_string()))
+}
+
+/// Whether no kured can take the lock, thanks to our entries.
+#[must_use]
+pub fn is_taken(place: &Place, maintenance: &str) -> bool {
+    let Ok(Some(lock)) = read(place) else { return false };
+    let ours = lock.entries.iter().filter(|entry| owner_of(entry) == Some(maintenance)).count();
+    match lock.format {
+        Format::Single => ours > 0 && place.concurrency <= 1,
+        Format::Multi => ours >= place.concurrency,
+    }
+}
+
+/// The lock without our entries, as (changed, value): the value is none where the annotation is to go, as kured itself
+/// does in the single format.
+///
+/// # Errors
+/// If it cannot be understood.
+pub fn release(place: &Place, maintenance: &str) -> Result<(bool, Option<String>), LockError> {
+    let Some(mut lock) = read(place)? else { return Ok((false, None)) };
+    let before = lock.entries.len();
+    lock.entries.retain(|entry| owner_of(entry) != Some(maintenance));
+    let text = lock.to_text();
+    Ok((lock.entries.len() != before, (!text.is_empty()).then_some(text)))
+}
+
+/// The value in which every entry of the node says that it was cordoned before; none where they all do.
+///
+/// # Errors
+/// If it cannot be understood.
+pub fn keep_cordon(place: &Place, node: &str) -> Result<Option<String>, LockError> {
+    let Some(mut lock) = read(place)? else { return Ok(None) };
+    let mut changed = false;
+    for entry in lock.entries.iter_mut().filter(|entry| entry.node_id == node) {
+        changed |= entry.unschedulable != Some(true);
+        entry.unschedulable = Some(true);
+    }
+    Ok(changed.then(|| lock.to_text()))
+}
+
+/// One of our entries. The name can be no node's: `:` is not allowed in one.
+fn entry(node: &str, maintenance: &str, now: Timestamp, slot: Option<usize>) -> Value {
+    let name = slot.map_or_else(|| format!("maint:{node}"), |slot| format!("maint:{node}:{slot}"));
+    serde_json::json!({
+        "nodeID": name,
+        "metadata": {"unschedulable": true},
+        "created": now.to_string(),
+        "TTL": TTL_NS,
+        OWNER: {"maintenance": maintenance},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: &str =
+        r#"{"nodeID":"worker1","metadata":{"unschedulable":false},"created":"2026-11-30T00:00:00Z","TTL":0}"#;
+
+    fn place(text: Option<&str>, concurrency: usize) -> Place {
+        Place {
+            namespace: "kube-system".into(),
+            name: "kured".into(),
+            key: "weave.works/kured-node-lock".into(),
+            text: text.map(str::to_owned),
+            concurrency,
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-30T01:00:00Z".parse().expect("a time")
+    }
+
+    #[test]
+    fn a_free_lock_is_taken_in_the_format_that_kured_reads_and_given_back() {
+        for (concurrency, free, released) in [
+            (1, None, None),
+            (2, None, Some(r#"{"locks":[],"maxOwners":2}"#)),
+            (2, Some(r#"{"maxOwners":2,"locks":[]}"#), Some(r#"{"locks":[],"maxOwners":2}"#)),
+        ] {
+            let taken = take(&place(free, concurrency), "worker2", "u-1", now()).expect("free").expect("a change");
+            let held = place(Some(&taken), concurrency);
+            let lock = Lock::parse(&taken).expect("a lock");
+            assert_eq!(lock.entries.len(), concurrency);
+            assert_eq!(lock.format == Format::Multi, concurrency > 1);
+            assert!(lock.entries.iter().all(|entry| owner_of(entry) == Some("u-1") && !entry.expired(now())));
+            assert!(is_taken(&held, "u-1") && !is_taken(&held, "u-2"));
+            assert_eq!(take(&held, "worker2", "u-1", now()), Ok(None));
+            assert_eq!(release(&held, "u-1"), Ok((true, released.map(str::to_owned))));
+            assert_eq!(release(&held, "u-2").map(|(changed, _)| changed), Ok(false));
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let multi = format!(r#"{{"maxOwners":2,"locks":[{NODE}]}}"#);
+        let rows = [
+            ("held", place(Some(NODE), 1), "worker1 holds kured's lock"),
+            ("garbage", place(Some("worker1"), 1), "kured's lock is no JSON: expected value at line 1 column 1"),
+            (
+                "multi under 1",
+                place(Some(&multi), 1),
+                "kured's lock has the format of --concurrency 2 and more, and kured runs with 1",
+            ),
+            (
+                "single under 2",
+                place(Some(NODE), 2),
+                "kured's lock has the format of --concurrency 1, and kured runs with 2",
+            ),
+        ];
+        for (row, place, wanted) in rows {
+            assert_eq!(take(&place, "worker2", "u-1", now()).expect_err(row).to_string(), wanted, "{row}");
+            assert!(!is_taken(&place, "u-1"), "{row}");
+        }
+        // A node that holds one of two slots keeps it; no slot is left, and none is when it leaves.
+        let taken = take(&place(Some(&multi), 2), "worker2", "u-1", now()).expect("a slot").expect("a change");
+        let lock = Lock::parse(&taken).expect("a lock");
+        assert_eq!(lock.entries.iter().filter(|entry| owner_of(entry).is_some()).count(), 2);
+        assert_eq!(lock.entries[0].node_id, "worker1");
+    }
+
+    #[test]
+    fn the_cordon_is_kept_in_every_entry_of_the_node() {
+        let multi = format!(r#"{{"locks":[{NODE},{NODE}],"maxOwners":2}}"#);
+        let text = keep_cordon(&place(Some(&multi), 2), "worker1").expect("a lock").expect("a change");
+        assert_eq!(text.matches(r#""unschedulable":true"#).count(), 2);
+        assert_eq!(keep_cordon(&place(Some(&text), 2), "worker1"), Ok(None));
+        assert_eq!(keep_cordon(&place(Some(NODE), 1), "worker3"), Ok(None));
+        assert_eq!(keep_cordon(&place(None, 1), "worker1"), Ok(None));
+    }
+}
