@@ -125,6 +125,8 @@ names! {
         Held = "held",
         /// Over.
         Finished = "finished",
+        /// A window's report.
+        Report = "report",
     }
 }
 

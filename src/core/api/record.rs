@@ -499,16 +499,93 @@ pub struct PendingDelivery {
 pub struct MaintenanceReportSpec {
     /// `window` or `post-check`.
     pub kind: String,
+    /// The opening of a window that it is about; with kind `window`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowSpan>,
 }
 
-/// What a report says.
+/// The opening of a window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WindowSpan {
+    /// Id of the opening, as in `nightly-2026-11-30`: the window and the day on which it opened.
+    pub opening: String,
+    /// When it opened, RFC 3339 UTC.
+    pub starts_at: String,
+    /// When it closed.
+    pub ends_at: String,
+}
+
+/// What a report says. Written by the leader only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MaintenanceReportStatus {
-    /// `clear`, `blocked` or `unknown`; empty while it is being made.
+    /// Kind `post-check`: `clear`, `blocked` or `unknown`; kind `window`: see `WindowVerdict`. Empty while it is being
+    /// made.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub verdict: String,
     /// The verdict line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Term of the leader that wrote it.
+    pub term: i64,
+    /// When it was made, RFC 3339 UTC.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub made_at: String,
+    /// The mode that unattended runs were in when it was made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mode: String,
+    /// The runs of the window, in the order in which they began; cut.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<ReportedRun>,
+    /// Nodes that wanted to be maintained and were not, the longest waiting first; cut.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedNode>,
+    /// Nodes that still wait, those beyond the end of the list among them.
+    pub backlog: i64,
+    /// Messages for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outbox: Vec<OutboxEntry>,
+}
+
+/// A run of a window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedRun {
+    /// Name of the record.
+    pub record: String,
+    /// The node.
+    pub node: String,
+    /// Its phase when the report was made.
+    pub phase: String,
+    /// Why it ended or waits.
+    pub outcome: String,
+    /// One sentence.
+    pub message: String,
+    /// Seconds from its cordon to its end, or to the report.
+    pub seconds: i64,
+}
+
+/// A node that wanted to be maintained and was not.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedNode {
+    /// Name of the record.
+    pub record: String,
+    /// The node.
+    pub node: String,
+    /// Since when it wants to be maintained, RFC 3339 UTC.
+    pub asked_at: String,
+    /// Gate of the first finding that stopped it; empty where it was never judged, or where only its turn did not come.
+    pub gate: String,
+    /// Reason of that finding.
+    pub reason: String,
+    /// Its sentence, or what it waited for.
+    pub message: String,
+    /// Since when gates stop it; empty where they do not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub blocked_since: String,
+    /// Mode `observe`: nothing but the mode stopped it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub would_have_started: bool,
 }
