@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use maint_core::api::record::{Maintenance, Word};
+use maint_core::api::record::{Maintenance, MaintenanceReport, Word};
 use maint_core::api::{Phase, SourceId, UnknownName, names};
 use maint_core::config::Settings;
 use maint_core::facts::{Facts, Fields, Item, Lease, Node, Observation, Source as _};
@@ -13,7 +13,7 @@ use maint_core::jiff::Timestamp;
 use maint_core::plan::{phase_of, stamp};
 use maint_engine::client::{Access, Exchange, connect, get, install_crypto_provider};
 use maint_engine::drive::{KubeRecords, Records as _};
-use maint_engine::execute::WriteError;
+use maint_engine::execute::{KubeReports, Reports as _, WriteError};
 use maint_engine::observe::{KubeReader, LiveObserver};
 use maint_engine::ports::{Observe as _, Wanted};
 use maint_engine::request::Requests;
@@ -85,6 +85,8 @@ impl Right {
     pub const HALT: Self = Self { verb: "patch", resource: "configmaps" };
     /// Holding a node.
     pub const HOLD: Self = Self { verb: "patch", resource: "nodes" };
+    /// Reading reports.
+    pub const REPORTS: Self = Self { verb: "list", resource: "maintenancereports.maint.dev" };
     /// Reading nodes.
     pub const NODES: Self = Self { verb: "list", resource: "nodes" };
 }
@@ -220,6 +222,15 @@ impl Session {
     /// If they cannot be read; missing CRDs come with the command that installs them.
     pub async fn list(&self, finished_too: bool) -> anyhow::Result<Vec<Maintenance>> {
         self.records.list(finished_too).await.map_err(|error| explain(error, Right::READ))
+    }
+
+    /// All reports.
+    ///
+    /// # Errors
+    /// As [`Session::list`].
+    pub async fn reports(&self) -> anyhow::Result<Vec<MaintenanceReport>> {
+        let reports = KubeReports::new(self.client.clone(), self.clock.clone());
+        reports.list().await.map_err(|error| explain(error, Right::REPORTS))
     }
 
     /// The records of a node that are not over.

@@ -217,7 +217,11 @@ impl<'a> Watcher<'a> {
             Ok(()) => Ok(true),
             // The API server may be just what reboots: it is said again until it is heard.
             Err(
-                WriteError::Transport(_) | WriteError::TimedOut { .. } | WriteError::Server(_) | WriteError::Refused(_),
+                WriteError::Transport(_)
+                | WriteError::TimedOut { .. }
+                | WriteError::NotRead(_)
+                | WriteError::Server(_)
+                | WriteError::Refused(_),
             ) => Ok(false),
             Err(error) => {
                 let name = self.name.clone();

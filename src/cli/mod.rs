@@ -18,6 +18,7 @@ mod live;
 mod logging;
 mod matrix;
 mod reboot;
+mod report;
 mod run;
 mod serve;
 mod show;
@@ -119,6 +120,8 @@ enum Verb {
     Show(show::Show),
     /// The last records, newest first
     History(history::History),
+    /// What came of a window: who was maintained, who waits and why
+    Report(report::Report),
     /// Let everything wait
     Halt(halt::Halt),
     /// End the halt
@@ -159,6 +162,7 @@ pub async fn run() -> Exit {
         Verb::Status => status::run(&cli.common).await,
         Verb::Show(show) => show.run(&cli.common).await,
         Verb::History(history) => history.run(&cli.common).await,
+        Verb::Report(report) => report.run(&cli.common).await,
         Verb::Halt(halt) => halt.run(&cli.common).await,
         Verb::Unhalt => halt::unhalt(&cli.common).await,
         Verb::Hold(hold) => hold.run(&cli.common).await,

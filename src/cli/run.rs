@@ -213,7 +213,12 @@ async fn try_claim(
                     Ok(None)
                 }
                 // It may have been written: the record tells at the next look, by the name that is ours alone.
-                Err(WriteError::Transport(_) | WriteError::TimedOut { .. } | WriteError::Server(_)) => Ok(None),
+                Err(
+                    WriteError::Transport(_)
+                    | WriteError::TimedOut { .. }
+                    | WriteError::NotRead(_)
+                    | WriteError::Server(_),
+                ) => Ok(None),
                 Err(error) => {
                     let why = format!("it could not be claimed: {error}");
                     Ok(Some(Claimed::Never { why, exit: Some(Exit::Error) }))

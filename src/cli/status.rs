@@ -30,7 +30,7 @@ pub async fn run(common: &Common) -> anyhow::Result<Exit> {
             let kind = match &error {
                 WriteError::Forbidden(_) => FailureKind::Forbidden,
                 WriteError::TimedOut { .. } => FailureKind::Timeout,
-                WriteError::Transport(_) => FailureKind::Transport,
+                WriteError::Transport(_) | WriteError::NotRead(_) => FailureKind::Transport,
                 _ => FailureKind::Server,
             };
             Observation::Failed { kind, detail: error.to_string(), at }

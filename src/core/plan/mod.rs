@@ -38,6 +38,7 @@ mod held;
 mod kept;
 mod owned;
 mod pending;
+pub mod reports;
 mod returning;
 mod run;
 mod settle;

@@ -25,4 +25,4 @@ pub use status::{StatusInput, StatusReport, StatusVerdict, status};
 pub use story::{RunDocument, story, verdict};
 pub use table::length;
 pub use text::{check, since};
-pub use window::{WindowInput, WindowVerdict, is_ripe, name_of, window_report};
+pub use window::{ReportDocument, WindowInput, WindowVerdict, is_ripe, name_of, report_text, window_report};

@@ -286,7 +286,7 @@ fn words(text: &mut String, spec: &MaintenanceSpec) {
     section(text, "words", &rows);
 }
 
-fn messages(text: &mut String, outbox: &[OutboxEntry]) {
+pub(super) fn messages(text: &mut String, outbox: &[OutboxEntry]) {
     let rows: Vec<_> = outbox
         .iter()
         .map(|entry| {

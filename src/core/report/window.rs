@@ -3,6 +3,8 @@
 //! A run belongs to the window in which its node was cordoned. A run that is held is in every report until it is not,
 //! so that nobody has to remember it.
 
+mod text;
+
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -15,6 +17,8 @@ use crate::api::record::{
 };
 use crate::api::{MessageKind, Phase, Status, Trigger};
 use crate::plan::{parse_time, phase_of, stamp};
+
+pub use text::{ReportDocument, report_text};
 
 /// Runs and waiting nodes that a report names.
 const MAX_LISTED: usize = 50;

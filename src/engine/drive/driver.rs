@@ -171,8 +171,14 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             leader_on_target: self.stuck_on.as_ref().map(|node| *node == record.spec.node_name),
             now,
         });
-        self.outbox.mark(&mut step.status);
+        self.outbox.mark(&mut step.status.outbox);
         step
+    }
+
+    fn offer(&self, record: &Maintenance) {
+        if let Some(status) = &record.status {
+            self.outbox.offer(&record.spec.node_name, &status.outbox);
+        }
     }
 
     /// Writes the status where it changed, at most once a second, and hands new messages to delivery.
@@ -183,7 +189,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         last_write: &mut Option<Instant>,
     ) -> Result<Maintenance, Turn> {
         if record.status.as_ref() == Some(&status) {
-            self.outbox.offer(&record);
+            self.offer(&record);
             return Ok(record);
         }
         if let Some(last) = *last_write {
@@ -198,7 +204,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
                     tracing::info!(record = self.name, node = record.spec.node_name, %before, %after, why = status.message, "Entering");
                 }
                 self.outbox.written();
-                self.outbox.offer(&written);
+                self.offer(&written);
                 Ok(written)
             }
             // Somebody wrote first: read again and decide anew, never write blindly.

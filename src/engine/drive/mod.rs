@@ -8,9 +8,11 @@ mod controller;
 mod driver;
 mod outbox;
 mod records;
+mod reporter;
 mod watch;
 
 pub use controller::{Controller, Ended};
 pub use driver::{Driver, DriverEnd, Ports};
 pub use outbox::Courier;
 pub use records::{KubeRecords, Records};
+pub use reporter::Reporter;

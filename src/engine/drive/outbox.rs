@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use maint_core::api::record::{Maintenance, MaintenanceStatus};
+use maint_core::api::record::{MaintenanceStatus, OutboxEntry};
 use maint_core::report::delivery;
 use tokio::sync::{Notify, mpsc};
 
@@ -62,7 +62,13 @@ impl Courier {
     /// Whether every receiver has got, or will never get, all that a record tells.
     #[must_use]
     pub fn is_settled(&self, status: Option<&MaintenanceStatus>, now: Timestamp) -> bool {
-        status.is_none_or(|status| delivery::is_settled(&status.outbox, &self.receivers, now))
+        status.is_none_or(|status| self.are_settled(&status.outbox, now))
+    }
+
+    /// The same of an outbox.
+    #[must_use]
+    pub fn are_settled(&self, outbox: &[OutboxEntry], now: Timestamp) -> bool {
+        delivery::is_settled(outbox, &self.receivers, now)
     }
 }
 
@@ -82,29 +88,29 @@ impl Outbox {
         Self { courier, record, unwritten: Vec::new() }
     }
 
-    /// Marks in a status what came back.
-    pub fn mark(&mut self, status: &mut MaintenanceStatus) {
+    /// Marks in an outbox what came back.
+    pub fn mark(&mut self, outbox: &mut [OutboxEntry]) {
         let came = self
             .courier
             .with(|boxes| boxes.get_mut(&self.record).map(|known| std::mem::take(&mut known.outcomes)))
             .unwrap_or_default();
         self.unwritten.extend(came);
         for outcome in &self.unwritten {
-            if let Some(entry) = status.outbox.iter_mut().find(|entry| entry.id == outcome.entry) {
+            if let Some(entry) = outbox.iter_mut().find(|entry| entry.id == outcome.entry) {
                 delivery::mark(entry, &outcome.receiver, &outcome.attempt, outcome.at);
             }
         }
     }
 
-    /// The status that [`Self::mark`] made was written.
+    /// What [`Self::mark`] made was written.
     pub fn written(&mut self) {
         self.unwritten.clear();
     }
 
     /// Offers what is not delivered yet.
-    pub fn offer(&self, record: &Maintenance) {
-        if let Some(status) = record.status.as_ref().filter(|status| !status.outbox.is_empty()) {
-            self.courier.delivery.offer(&self.record, &record.spec.node_name, status.outbox.clone());
+    pub fn offer(&self, node: &str, outbox: &[OutboxEntry]) {
+        if !outbox.is_empty() {
+            self.courier.delivery.offer(&self.record, node, outbox.to_vec());
         }
     }
 
@@ -112,6 +118,12 @@ impl Outbox {
     #[must_use]
     pub fn is_settled(&self, status: Option<&MaintenanceStatus>, now: Timestamp) -> bool {
         self.unwritten.is_empty() && self.courier.is_settled(status, now)
+    }
+
+    /// The same of an outbox.
+    #[must_use]
+    pub fn are_settled(&self, outbox: &[OutboxEntry], now: Timestamp) -> bool {
+        self.unwritten.is_empty() && self.courier.are_settled(outbox, now)
     }
 }
 

@@ -44,7 +44,7 @@ impl KubeRecords {
     }
 
     async fn read(&self, path: &str) -> Result<Value, WriteError> {
-        send(&self.client, &self.clock, Method::GET, path, Form::Json, None).await
+        send(&self.client, &self.clock, Method::GET, path, Form::Json, None).await.map_err(WriteError::of_read)
     }
 }
 

@@ -33,6 +33,9 @@ pub enum WriteError {
     /// No connection, or one that was cut: it may have happened.
     #[error("no answer ({0}); it may have happened")]
     Transport(String),
+    /// A read without an answer: nothing can have happened.
+    #[error("could not be read: {0}")]
+    NotRead(String),
     /// Any other answer.
     #[error("the API server failed: {0}")]
     Server(String),
@@ -50,8 +53,18 @@ impl WriteError {
             Self::Forbidden(_) => "forbidden",
             Self::Invalid(_) => "invalid",
             Self::TimedOut { .. } => "timeout",
-            Self::Transport(_) => "transport",
+            Self::Transport(_) | Self::NotRead(_) => "transport",
             Self::Server(_) => "server",
+        }
+    }
+
+    /// The same of a request that changes nothing.
+    #[must_use]
+    pub fn of_read(self) -> Self {
+        match self {
+            Self::TimedOut { limit } => Self::NotRead(format!("no answer within {} s", limit.as_secs())),
+            Self::Transport(why) => Self::NotRead(why),
+            other => other,
         }
     }
 

@@ -9,6 +9,7 @@ mod error;
 mod kured_lock;
 mod node;
 mod port;
+mod report;
 
 use http::Method;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 pub use call::{Form, WRITE_LIMIT, send};
 pub use error::WriteError;
 pub use port::{Fenced, Performed};
+pub use report::{KubeReports, REPORTS, Reports};
 
 use crate::lead::LeaseGuard;
 use crate::runtime::Clock;
@@ -80,6 +82,7 @@ impl KubeFenced {
             match outcome {
                 Ok(()) => {}
                 Err(error @ WriteError::NotLeading(_)) => return Err(error),
+                Err(WriteError::Refused(why)) => refused.push((name, why)),
                 Err(error) => refused.push((name, error.to_string())),
             }
         }

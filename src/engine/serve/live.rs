@@ -11,7 +11,7 @@ use super::{Health, Replica, ReplicaEnd, listen};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
 use crate::deliver::receivers;
 use crate::drive::{KubeRecords, Ports};
-use crate::execute::{KubeFenced, RECORDS};
+use crate::execute::{KubeFenced, KubeReports, RECORDS};
 use crate::lead::{ClientSource, KubernetesLease, LeadError};
 use crate::observe::{KubeReader, Observer, expected};
 use crate::ports::{Observe as _, Wanted};
@@ -93,6 +93,7 @@ pub async fn serve(
             records: KubeRecords::new(call.clone(), clock.clone()),
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), sources),
+        reports: Some(Arc::new(KubeReports::new(call.clone(), clock.clone()))),
         watches: Some(call),
         receivers: receivers(&settings.notify)?,
         pod: options.pod.clone(),

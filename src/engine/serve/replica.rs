@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use super::Health;
 use crate::deliver::{Post, deliver};
-use crate::drive::{Controller, Courier, Ended, Ports, Records};
-use crate::execute::Fenced;
+use crate::drive::{Controller, Courier, Ended, Ports, Records, Reporter};
+use crate::execute::{Fenced, Reports};
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
 use crate::ports::Observe;
 use crate::runtime::Env;
@@ -30,6 +30,8 @@ pub struct Replica<O, F, R, L, P> {
     pub lease: L,
     /// A client for the watches that wake; none where nothing can be watched.
     pub watches: Option<kube::Client>,
+    /// Reports of windows; none where nobody makes them.
+    pub reports: Option<Arc<dyn Reports>>,
     /// Receivers of messages.
     pub receivers: Vec<P>,
     /// Name of our own pod, or of this process.
@@ -66,7 +68,7 @@ where
     /// # Errors
     /// If the election's settings make no sense.
     pub async fn run(self) -> Result<ReplicaEnd, LeadError> {
-        let Self { env, settings, ports, lease, watches, receivers, pod, node, health } = self;
+        let Self { env, settings, ports, lease, watches, reports, receivers, pod, node, health } = self;
         let names = receivers.iter().map(|receiver| receiver.name().to_owned()).collect();
         let (delivery, results) = deliver(&env, receivers);
         let courier = Courier::start(&env, delivery, names, results);
@@ -89,7 +91,21 @@ where
                         courier: Arc::clone(&courier),
                         stuck_on: node.clone(),
                     };
-                    return Ok(match controller.run().await {
+                    let reporter = reports.clone().map(|reports| Reporter {
+                        ports: Arc::clone(&ports),
+                        reports,
+                        guard: guard.clone(),
+                        clock: env.clock.clone(),
+                        settings: Arc::clone(&settings),
+                        courier: Arc::clone(&courier),
+                    });
+                    // The reporter ends with the controller, before the Lease is given up.
+                    let ended = tokio::select! {
+                        biased;
+                        ended = controller.run() => ended,
+                        () = report(reporter) => Ended::LeaseLost,
+                    };
+                    return Ok(match ended {
                         Ended::Stopped => resign(&env, &candidacy).await,
                         Ended::Overtaken => ReplicaEnd::Overtaken,
                         Ended::LeaseLost => why_lost(&mut leadership, &guard).await,
@@ -107,6 +123,13 @@ where
                 },
             }
         }
+    }
+}
+
+async fn report<O, F, R: Records>(reporter: Option<Reporter<O, F, R>>) {
+    match reporter {
+        Some(reporter) => reporter.run().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -9,7 +9,7 @@ use maint_core::report::delivery::Attempt;
 use maint_engine::client::{ClientError, Failover};
 use maint_engine::deliver::{Letter, Post};
 use maint_engine::drive::{KubeRecords, Ports};
-use maint_engine::execute::KubeFenced;
+use maint_engine::execute::{KubeFenced, KubeReports};
 use maint_engine::lead::{ClientSource, KubernetesLease};
 use maint_engine::observe::{KubeReader, Observer};
 use maint_engine::ports::Servers;
@@ -98,6 +98,7 @@ fn start(
             records: KubeRecords::new(call.clone(), clock),
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), ways),
+        reports: Some(Arc::new(KubeReports::new(call.clone(), env.clock.clone()))),
         watches: Some(call),
         receivers: vec![stage.mail.clone()],
         pod: name.to_owned(),
