@@ -14,6 +14,7 @@ pub mod kured;
 pub mod matrix;
 pub mod plan;
 pub mod report;
+pub mod windows;
 
 /// The one time library of the workspace; Kubernetes times decode into it too.
 pub use jiff;

@@ -81,6 +81,8 @@ names! {
     GateId, "gate", {
         /// Not halted, node not on hold, mode allows, no running or red post-check.
         Control = "control",
+        /// An unattended run starts inside a window with room left.
+        Window = "window",
         /// Fewer unavailable nodes than the limit; nobody else holds kured's lock.
         Exclusive = "exclusive",
         /// The node itself.

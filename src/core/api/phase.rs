@@ -81,6 +81,8 @@ names! {
         DrainDeadline = "DrainDeadline",
         /// Gates did not agree in time after the cordon.
         HandoverTimeout = "HandoverTimeout",
+        /// The window closed before the reboot was committed.
+        WindowClosed = "WindowClosed",
         /// It could not start in time.
         StartTimeout = "StartTimeout",
         /// Somebody holds the node back.

@@ -32,6 +32,20 @@ names! {
         PostCheckMissing = "PostCheckMissing",
         /// The leader's own pod runs on the target and cannot move away.
         LeaderOnTarget = "LeaderOnTarget",
+        /// maint is in mode observe and starts nothing by itself.
+        ObserveMode = "ObserveMode",
+
+        // window
+        /// No window is open.
+        OutsideWindow = "OutsideWindow",
+        /// There is no window in the configuration.
+        NoWindowConfigured = "NoWindowConfigured",
+        /// What is left of the window is less than a run takes.
+        WindowTooShort = "WindowTooShort",
+        /// As many nodes were begun in this opening as the limit allows.
+        WindowFull = "WindowFull",
+        /// Our clock and those of the nodes differ.
+        ClockSkew = "ClockSkew",
 
         // exclusive
         /// As many nodes are unavailable as the limit allows.

@@ -137,6 +137,9 @@ pub struct MaintenanceStatus {
     /// Frozen at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Frozen at the start: the window that an unattended run began in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowRecord>,
     /// When the present phase began, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_started_at: Option<String>,
@@ -236,6 +239,16 @@ pub struct Limits {
     pub verify_seconds: i64,
     /// Without progress after the uncordon.
     pub settle_seconds: i64,
+}
+
+/// The window that an unattended run began in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WindowRecord {
+    /// Id of the opening, as in `nightly-2026-11-30`: the window and the day on which it opened.
+    pub opening: String,
+    /// The hard stop, RFC 3339 UTC: a run that is not committed by then is put back.
+    pub ends_at: String,
 }
 
 /// The node before and after.

@@ -10,6 +10,7 @@ mod parse;
 mod rules;
 mod run;
 mod scope;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub use notify::{Notify, NotifyError, SecretSource, SlackReceiver, WebhookReceiv
 pub use parse::{ConfigError, ConfigErrors};
 pub use run::{RunSettings, WhenHealed};
 pub use scope::{Scope, ScopeSettings};
+pub use window::{Length, Mode, TimeOfDay, Weekday, Window, Zone};
 
 /// All settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,14 @@ pub use scope::{Scope, ScopeSettings};
 pub struct Settings {
     /// Namespace that maint runs in: its Lease and ConfigMaps live there.
     pub namespace: String,
+    /// What maint does by itself.
+    pub mode: Mode,
+    /// Seconds that one node is expected to take: an unattended run starts only where so much is left of its window.
+    pub expected_duration_seconds: i64,
+    /// Nodes that unattended runs may begin in one opening of a window.
+    pub max_nodes_per_window: u32,
+    /// When unattended runs may start; without any they never do.
+    pub windows: Vec<Window>,
     /// How much of the cluster may be away at a time.
     pub limits: Limits,
     /// Where DNS runs and how much of it must.
@@ -61,6 +71,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             namespace: "maint".to_owned(),
+            mode: Mode::Observe,
+            expected_duration_seconds: 1800,
+            max_nodes_per_window: 1,
+            windows: Vec::new(),
             limits: Limits::default(),
             coredns: CoreDns::default(),
             longhorn: Longhorn::default(),

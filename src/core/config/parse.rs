@@ -8,7 +8,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::Settings;
 use super::rules::RULES;
@@ -119,10 +119,13 @@ impl Settings {
                 }
             }
         };
+        let rest = rest(&document, &taken_out);
         for rule in RULES {
             for (path, problem) in (rule.broken)(&settings) {
-                let span = span_of(document.get_ref(), &path).unwrap_or(0..0);
-                let message = format!("`{}` {problem}", path.join("."));
+                // Numbers of list entries count what is left; what was taken out of a table is found in the whole.
+                let span = span_of(rest.get_ref(), &path).or_else(|| span_of(document.get_ref(), &path));
+                let message = format!("`{}` {problem}", dotted(&as_written(&path, rest.get_ref(), document.get_ref())));
+                let span = span.unwrap_or(0..0);
                 errors.push(ConfigError { span, message, help: Some(rule.why.to_owned()) });
             }
         }
@@ -154,29 +157,93 @@ fn is_consequence(table: &DeTable<'_>, error: &ConfigError) -> bool {
     let Some(field) = error.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) else {
         return false;
     };
-    table.iter().any(|(_, value)| match value.get_ref() {
-        DeValue::Table(inner) => {
-            (value.span() == error.span && inner.iter().any(|(key, _)| key.get_ref() == field))
-                || is_consequence(inner, error)
-        }
-        _ => false,
+    tables_of(table).any(|(span, inner)| {
+        (span == error.span && inner.iter().any(|(key, _)| key.get_ref() == field)) || is_consequence(inner, error)
     })
+}
+
+/// The tables in a table, those in its lists too, and where they are written.
+fn tables_of<'t, 'i>(table: &'t DeTable<'i>) -> impl Iterator<Item = (Range<usize>, &'t DeTable<'i>)> {
+    table.iter().flat_map(|(_, value)| entries(value)).filter_map(|value| match value.get_ref() {
+        DeValue::Table(inner) => Some((value.span(), inner)),
+        _ => None,
+    })
+}
+
+/// The entries of a list, or the value itself.
+fn entries<'t, 'i>(value: &'t Spanned<DeValue<'i>>) -> &'t [Spanned<DeValue<'i>>] {
+    match value.get_ref() {
+        DeValue::Array(list) => list.as_ref(),
+        _ => std::slice::from_ref(value),
+    }
 }
 
 /// Removes the innermost entry whose key or value is at the span. Tables of headers do not enclose their entries, so
 /// the children are searched first.
 fn remove_at(table: &mut DeTable<'_>, span: &Range<usize>) -> bool {
     for (_, value) in table.iter_mut() {
-        if let DeValue::Table(inner) = value.get_mut()
+        let removed = match value.get_mut() {
+            DeValue::Table(inner) => remove_at(inner, span),
+            DeValue::Array(list) => remove_from(list, span),
+            _ => false,
+        };
+        if removed {
+            return true;
+        }
+    }
+    let found = table
+        .iter()
+        .find(|(key, value)| encloses(&key.span(), span) || encloses(&value.span(), span))
+        .map(|(key, _)| key.clone());
+    found.is_some_and(|key| table.remove(&key).is_some())
+}
+
+/// The same in a list: in one of its tables, or the entry itself.
+fn remove_from(list: &mut DeArray<'_>, span: &Range<usize>) -> bool {
+    for entry in list.iter_mut() {
+        if let DeValue::Table(inner) = entry.get_mut()
             && remove_at(inner, span)
         {
             return true;
         }
     }
-    let encloses = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
-    let found =
-        table.iter().find(|(key, value)| encloses(key.span()) || encloses(value.span())).map(|(key, _)| key.clone());
-    found.is_some_and(|key| table.remove(&key).is_some())
+    let left: DeArray<'_> = list.iter().filter(|entry| !encloses(&entry.span(), span)).cloned().collect();
+    let removed = left.len() < list.len();
+    *list = left;
+    removed
+}
+
+fn encloses(outer: &Range<usize>, span: &Range<usize>) -> bool {
+    outer.start <= span.start && span.end <= outer.end
+}
+
+/// A path with its number in the file, where entries before it were taken out of a list.
+fn as_written(path: &[String], rest: &DeTable<'_>, whole: &DeTable<'_>) -> Vec<String> {
+    let list = |table: &DeTable<'_>, key: &str| -> Vec<Range<usize>> {
+        let found = table.iter().find(|(name, _)| name.get_ref() == key);
+        found.into_iter().flat_map(|(_, value)| entries(value)).map(Spanned::span).collect()
+    };
+    let mut path = path.to_vec();
+    if let [key, number, ..] = path.as_mut_slice()
+        && let Some(span) = number.parse().ok().and_then(|number: usize| list(rest, key).get(number).cloned())
+        && let Some(at) = list(whole, key).iter().position(|written| *written == span)
+    {
+        *number = at.to_string();
+    }
+    path
+}
+
+/// A path as people write it: `windows[0].end`.
+fn dotted(path: &[String]) -> String {
+    let mut text = String::new();
+    for part in path {
+        match part.parse::<usize>() {
+            Ok(_) => text.extend(["[", part, "]"]),
+            Err(_) if text.is_empty() => text.push_str(part),
+            Err(_) => text.extend([".", part]),
+        }
+    }
+    text
 }
 
 /// Where a value is written.
@@ -187,6 +254,13 @@ fn span_of(table: &DeTable<'_>, path: &[String]) -> Option<Range<usize>> {
         ([], DeValue::Table(_)) => Some(key.span()),
         ([], _) => Some(value.span()),
         (_, DeValue::Table(inner)) => span_of(inner, deeper).or_else(|| Some(key.span())),
+        ([index, deeper @ ..], DeValue::Array(list)) => {
+            let entry = list.get(index.parse::<usize>().ok()?)?;
+            match entry.get_ref() {
+                DeValue::Table(inner) => span_of(inner, deeper).or_else(|| Some(entry.span())),
+                _ => Some(entry.span()),
+            }
+        }
         _ => Some(value.span()),
     }
 }
@@ -222,100 +296,4 @@ fn of_toml(error: &toml::de::Error, text: &str) -> ConfigError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(text: &str) -> Vec<String> {
-        Settings::parse(text, "maint.toml").expect_err("wrong").lines()
-    }
-
-    #[test]
-    fn nothing_written_means_the_defaults() {
-        assert_eq!(Settings::parse("", "f"), Ok(Settings::default()));
-        assert_eq!(Settings::parse("# only a comment\n[limits]\n", "f"), Ok(Settings::default()));
-    }
-
-    #[test]
-    fn the_shipped_file_has_every_key_at_its_default() {
-        let text = include_str!("../../../config/maint.toml");
-        assert_eq!(Settings::parse(text, "config/maint.toml"), Ok(Settings::default()));
-        let shipped: toml::Table = text.parse().expect("TOML");
-        let defaults = toml::Table::try_from(Settings::default()).expect("settings are TOML");
-        assert_eq!(shipped, defaults, "config/maint.toml lacks or adds a key");
-        let shown = Settings::default().to_toml().expect("TOML");
-        assert_eq!(Settings::parse(&shown, "shown"), Ok(Settings::default()));
-    }
-
-    #[test]
-    fn one_error_at_its_place() {
-        let rows: &[(&str, &str, &str)] = &[
-            ("unknown key at the top", "namspace = \"x\"\n", "1:1: unknown key `namspace`"),
-            ("unknown key in a table", "[limits]\nmax_unavailble = 1\n", "2:1: unknown key `max_unavailble`"),
-            ("unknown table", "[longhron]\nnamespace = \"x\"\n", "1:2: unknown key `longhron`"),
-            ("dotted key", "limits.max_unavailble = 1\n", "1:8: unknown key `max_unavailble`"),
-            ("inline table", "limits = { max = 1 }\n", "1:12: unknown key `max`"),
-            ("wrong type", "[limits]\nmax_unavailable = \"1\"\n", "2:19: invalid type: string \"1\", expected u32"),
-            ("negative", "[limits]\nmax_unavailable = -1\n", "2:19: invalid value: integer `-1`, expected u32"),
-            ("unknown gate", "[gates]\nlonghorn-volume = \"warn\"\n", "2:1: unknown gate `longhorn-volume`"),
-            ("unknown policy", "[gates]\nattachments = \"of\"\n", "2:15: unknown policy `of`"),
-            ("scope lacks a field", "[scopes.disk]\nstrategy = \"drain\"\n", "1:1: missing field `reboots`"),
-            ("syntax", "namespace = \n", "1:13: string values must be quoted, expected literal string"),
-            (
-                "columns count characters",
-                "scopes = {\"é\" = { strategy = \"of\", reboots = true }}",
-                "1:30: unknown strategy `of`",
-            ),
-        ];
-        for (name, text, wanted) in rows {
-            let got = lines(text);
-            assert_eq!(got[0], format!("maint.toml:{wanted}"), "{name}");
-        }
-    }
-
-    #[test]
-    fn all_errors_at_once_in_the_order_of_the_text() {
-        let text = "\
-namspace = \"a\"
-[limits]
-max_unavailable = 0
-ignore = []
-[gates]
-control = \"off\"
-nodes = \"warn\"
-[scopes.Disk]
-strategy = \"drian\"
-reboots = true
-[coredns]
-min_replicas = \"2\"
-";
-        let wanted = [
-            "maint.toml:1:1: unknown key `namspace`",
-            "maint.toml:3:19: `limits.max_unavailable` is 0, wanted at least 1",
-            "maint.toml:4:1: unknown key `ignore`",
-            "maint.toml:6:11: `gates.control` is off, wanted require",
-            "maint.toml:7:1: unknown gate `nodes`",
-            "maint.toml:9:12: unknown strategy `drian`",
-            "maint.toml:12:16: invalid type: string \"2\", expected u32",
-        ];
-        let got = lines(text);
-        for line in wanted {
-            assert!(got.iter().any(|got| got.starts_with(line)), "wanted {line}\nin {got:#?}");
-        }
-        assert_eq!(got.len(), wanted.len(), "{got:#?}");
-    }
-
-    #[test]
-    fn the_excerpt_has_the_line_a_caret_and_help() {
-        let errors = Settings::parse("[limits]\nmax_unavailble = 1\n", "config/maint.toml").expect_err("wrong");
-        let wanted = "\
-error: unknown key `max_unavailble`
- --> config/maint.toml:2:1
-  |
-2 | max_unavailble = 1
-  | ^^^^^^^^^^^^^^
-  |
-  = help: did you mean `max_unavailable`?";
-        assert_eq!(errors.render(false), wanted);
-        assert!(errors.render(true).contains('\u{1b}'));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! What values must hold beyond their type, each with the reason why.
 
+mod windows;
+
 use super::Settings;
 use crate::api::{GateId, Policy};
 
@@ -18,6 +20,10 @@ pub(super) struct Rule {
 const LEAST_LEASE_AGE: i64 = 20;
 /// How often k3s writes the EtcdIsVoter heartbeat at least, in seconds.
 const LEAST_HEARTBEAT_AGE: i64 = 300;
+
+/// What one node may be expected to take, in seconds: a minute to a day.
+const LEAST_EXPECTED: i64 = 60;
+const MOST_EXPECTED: i64 = 86_400;
 
 /// All rules.
 pub(super) const RULES: &[Rule] = &[
@@ -102,9 +108,10 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        why: "halt, hold and the limit of unavailable nodes bind every run; they cannot be switched off",
+        why: "halt, hold, the limit of unavailable nodes and, for unattended runs, the window cannot be switched off; a \
+              window of every day with `duration = \"24h\"` is always open",
         broken: |s| {
-            [GateId::Control, GateId::Exclusive]
+            [GateId::Control, GateId::Window, GateId::Exclusive]
                 .into_iter()
                 .filter_map(|gate| Some((gate, *s.gates.get(&gate)?)))
                 .filter(|(_, policy)| *policy != Policy::Require)
@@ -148,6 +155,38 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         why: "a `go` must outlive the look that gave it, which takes up to 10 s",
         broken: |s| at_least(&["run", "go_seconds"], s.run.go_seconds, 10),
+    },
+    Rule {
+        why: "an unattended run starts only where a window has that much room left; `maint halt` stops everything",
+        broken: |s| {
+            let seconds = s.expected_duration_seconds;
+            if (LEAST_EXPECTED..=MOST_EXPECTED).contains(&seconds) {
+                return Vec::new();
+            }
+            let problem = format!("is {seconds}, wanted {LEAST_EXPECTED} to {MOST_EXPECTED}");
+            vec![(path(&["expected_duration_seconds"]), problem)]
+        },
+    },
+    Rule {
+        why: "with 0 no unattended run could ever start; that is `mode = \"observe\"`",
+        broken: |s| at_least(&["max_nodes_per_window"], s.max_nodes_per_window.into(), 1),
+    },
+    Rule {
+        why: "a window's name is kebab-case and its own: openings and reports are called after it",
+        broken: windows::names,
+    },
+    Rule { why: "a window opens on at least one day, such as `days = [\"fri\", \"sat\"]`", broken: windows::days },
+    Rule {
+        why: "a window closes after a time that passes (`duration = \"6h\"`) or by the clock (`end = \"04:00\"`)",
+        broken: windows::ends,
+    },
+    Rule {
+        why: "a window is open for a minute at least and a week at most; after that the same day comes again",
+        broken: windows::lengths,
+    },
+    Rule {
+        why: "no run would ever start in it: give the window more room, or lower `expected_duration_seconds`",
+        broken: windows::room,
     },
     Rule {
         why: "the pod needs an image, and only you can say whom you trust with your nodes",
@@ -254,6 +293,12 @@ mod tests {
             ("longhorn.namespace = \"Longhorn\"", Some("`longhorn.namespace` is `Longhorn`, which is no namespace")),
             ("gates.exclusive = \"require\"", None),
             ("gates.exclusive = \"warn\"", Some("`gates.exclusive` is warn, wanted require")),
+            ("gates.window = \"off\"", Some("`gates.window` is off, wanted require")),
+            ("expected_duration_seconds = 59", Some("`expected_duration_seconds` is 59, wanted 60 to 86400")),
+            ("expected_duration_seconds = 60", None),
+            ("expected_duration_seconds = 86400", None),
+            ("expected_duration_seconds = 86401", Some("`expected_duration_seconds` is 86401, wanted 60 to 86400")),
+            ("max_nodes_per_window = 0", Some("`max_nodes_per_window` is 0, wanted at least 1")),
             ("scopes.disk-swap = { strategy = \"drain\", reboots = false }", None),
             ("scopes.Disk = { strategy = \"drain\", reboots = false }", Some("`scopes.Disk` is no kebab-case name")),
         ];

@@ -15,6 +15,8 @@ pub struct Maintenance {
     pub node_name: String,
     /// `status.phase`; no status means Pending, since creating a record drops it.
     pub phase: String,
+    /// `status.window.opening`: the opening of a window that an unattended run began in.
+    pub opening: Option<String>,
 }
 
 impl Maintenance {
@@ -41,11 +43,14 @@ impl Source for Maintenance {
 
     fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
         let status = root.optional_object("status")?;
-        let phase = status.map_or(Ok(None), |status| status.optional_str("phase"))?;
+        let phase = status.as_ref().map_or(Ok(None), |status| status.optional_str("phase"))?;
+        let window = status.as_ref().map_or(Ok(None), |status| status.optional_object("window"))?;
+        let opening = window.as_ref().map_or(Ok(None), |window| window.optional_str("opening"))?;
         Ok(Self {
             metadata: Metadata::of(root)?,
             node_name: root.object("spec")?.str("nodeName")?.to_owned(),
             phase: phase.unwrap_or("Pending").to_owned(),
+            opening: opening.map(str::to_owned),
         })
     }
 }

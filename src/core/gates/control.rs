@@ -1,8 +1,9 @@
-//! Gate `control`: not halted, node not on hold, no running or red post-check, leader not on the target.
+//! Gate `control`: not halted, node not on hold, mode allows, no running or red post-check, leader not on the target.
 //!
 //! A halt and a hold bind at every moment. After the act they undo nothing: the run goes on to observe, and only the
 //! uncordon and what follows it wait, so this gate blocks at `verify` and `settle` as well and the plan waits for it.
-//! The rest is asked at `start` only. Whether the mode allows an unattended run is asked where the mode is known.
+//! The rest is asked at `start` only. In mode `observe` no unattended run starts; a look before any run is told so by a
+//! warning, since what it asks for is what would be done in mode `auto`.
 //!
 //! A post-check that was begun and never ended blocks until a newer one ends: the latest by creation time counts, and
 //! where two were created in the same second the worse.
@@ -10,7 +11,10 @@
 use super::reading::{document, in_flight, installed, required};
 use super::{Draft, GateInput, GateSpec, Verdict};
 use crate::api::names::{ANNOTATION_HOLD, ANNOTATION_PROVEN, CONTROL_CONFIG_MAP, CONTROL_HALT_KEY};
-use crate::api::{Evidence, Finding, GateId, Halt, Hold, Moment, Policy, Proven, Reason, SourceId, Status, is_over};
+use crate::api::{
+    Evidence, Finding, GateId, Halt, Hold, Moment, Policy, Proven, Reason, SourceId, Status, Trigger, is_over,
+};
+use crate::config::Mode;
 use crate::facts::{Maintenance, MaintenanceReport, Node};
 
 /// The row of this gate.
@@ -25,6 +29,7 @@ pub(super) const GATE: GateSpec = GateSpec {
         Reason::PostCheckRunning,
         Reason::PostCheckMissing,
         Reason::LeaderOnTarget,
+        Reason::ObserveMode,
     ],
     default_policy: Policy::Require,
     doc: "not halted, node not on hold, mode allows, no running or red post-check",
@@ -52,6 +57,7 @@ fn check(input: &GateInput<'_>) -> Finding {
         if let (Some(nodes), Some(maintenances)) = (&nodes, maintenances) {
             proven(&mut draft, nodes, &maintenances);
         }
+        mode(input, &mut draft);
     }
     let checked = if input.moment == Moment::Start { "; no post-check is red or running" } else { "" };
     draft.finish(format!("not halted, and node {} is not on hold{checked}", input.target))
@@ -114,6 +120,16 @@ fn leader_on_target(input: &GateInput<'_>, draft: &mut Draft<'_>) {
             Evidence::new("the leader's pod", "spec.nodeName", input.target, "another node, or a Ready standby");
         draft.block(Reason::LeaderOnTarget, message, evidence);
     }
+}
+
+fn mode(input: &GateInput<'_>, draft: &mut Draft<'_>) {
+    if input.trigger != Trigger::Unattended || input.settings.mode != Mode::Observe {
+        return;
+    }
+    let status = if input.run.is_none() { Status::Warn } else { Status::Block };
+    let message = "mode is observe: maint starts nothing by itself, a person may (`maint reboot`)".to_owned();
+    let evidence = Evidence::new("the configuration", "mode", Mode::Observe.as_str(), Mode::Auto.as_str());
+    draft.add(status, Reason::ObserveMode, message, None, vec![evidence]);
 }
 
 fn post_check(draft: &mut Draft<'_>, reports: &[&MaintenanceReport]) {

@@ -30,6 +30,7 @@ mod target;
 #[cfg(test)]
 pub(crate) mod testing;
 mod verdict;
+mod window;
 
 use std::collections::BTreeSet;
 
@@ -63,6 +64,7 @@ pub struct GateSpec {
 /// All gates, in the order of every output.
 pub const GATES: &[GateSpec] = &[
     control::GATE,
+    window::GATE,
     exclusive::GATE,
     target::GATE,
     nodes_ready::GATE,
@@ -125,8 +127,19 @@ pub struct RunContext {
     /// Whether the pod of the leader that drives the run is on the target and no other replica can take over; none
     /// where nothing asked. The driver supplies it: it knows its own pod and the standbys, no fact does.
     pub leader_on_target: Option<bool>,
+    /// The hard stop of the window that an unattended run began in; none for a person's run.
+    pub hard_stop: Option<HardStop>,
     /// What was already failing at the start or waived by a person, so that verify and settle only ask for no worse.
     pub baseline: Vec<Finding>,
+}
+
+/// Until when an unattended run may take its node away, frozen when it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HardStop {
+    /// Id of the opening that the run began in.
+    pub opening: String,
+    /// The instant; none where the record has one that cannot be read: then it has passed.
+    pub at: Option<Timestamp>,
 }
 
 impl GateSpec {

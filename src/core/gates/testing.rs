@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{GateInput, GateSpec, RunContext};
 use crate::api::{Finding, Moment, SourceId, Status, Strategy, Trigger};
-use crate::config::{Scope, Settings};
+use crate::config::{Length, Mode, Scope, Settings, Weekday, Window, Zone};
 use crate::facts::{Facts, Fill, Item, Listed, Observation, Source};
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
 
@@ -96,6 +96,19 @@ pub(crate) fn node_lease(name: &str, seconds: i64) -> Value {
     })
 }
 
+/// The same settings with mode auto and a window that is always open.
+pub(crate) fn unattended(settings: Settings) -> Settings {
+    let always = Window {
+        name: "always".to_owned(),
+        days: Weekday::ALL.to_vec(),
+        start: "00:00".parse().expect("a time"),
+        duration: Some(Length::from_minutes(24 * 60)),
+        end: None,
+        zone: Zone::UTC,
+    };
+    Settings { mode: Mode::Auto, windows: vec![always], ..settings }
+}
+
 /// The names of the three nodes.
 pub(crate) const NODES: [&str; 3] = ["worker1", "worker2", "worker3"];
 
@@ -106,7 +119,7 @@ impl Default for Case {
             leases: good(&NODES.map(|name| node_lease(name, 5))),
             ..Facts::default()
         };
-        let settings = Settings::default();
+        let settings = unattended(Settings::default());
         let scope = Scope::find(&settings, "reboot").expect("built in");
         Self {
             facts,

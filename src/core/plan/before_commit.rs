@@ -234,6 +234,11 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
         run.back_out(Outcome::OtherNodeUnavailable, Phase::Failed, why);
         return None;
     }
+    if let Some(finding) = findings.iter().find(|finding| window_is_over(finding)) {
+        let why = format!("{}; the next try is the next window", finding.message);
+        run.back_out(Outcome::WindowClosed, Phase::Failed, why);
+        return None;
+    }
     Some((node, findings))
 }
 
@@ -268,6 +273,11 @@ fn another_fails(finding: &Finding) -> bool {
             Reason::TooManyUnavailable | Reason::NodeNotReady | Reason::NodeLeaseStale | Reason::NodeNetworkUnavailable
         )
         && matches!(finding.gate, GateId::Exclusive | GateId::NodesReady)
+}
+
+/// The window's hard stop has passed. Whether it has while clocks differ is not known, and waits like any unknown.
+fn window_is_over(finding: &Finding) -> bool {
+    finding.status == Status::Block && finding.gate == GateId::Window
 }
 
 /// Under a halt nothing of ours happens, and no deadline passes: they are moved by the length of the halt.

@@ -1,16 +1,21 @@
 //! Pending: a wish. Nothing of ours is in the cluster yet.
 
+use jiff::SignedDuration;
+
 use super::Act;
 use super::kept::records_of;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
-use crate::api::record::{Limits, MatrixRecord, NodeRecord};
+use crate::api::record::{Limits, MatrixRecord, NodeRecord, WindowRecord};
 use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
 use crate::facts::Node;
+use crate::windows::{self, WindowState};
 
 /// How the message of a wish that gates hold up begins.
 const WAITS: &str = "waits: ";
+/// How often an unattended wish is judged while no window is open, in seconds.
+const OUTSIDE_SECONDS: i64 = 600;
 
 pub(super) fn step(run: &mut Run<'_>) {
     if run.status.step_started_at.is_none() {
@@ -119,12 +124,37 @@ fn give_up_in_time(run: &mut Run<'_>, why: &str) {
     // A beginning that cannot be read is long ago.
     let began = parse_time(run.status.step_started_at.as_ref());
     let late = began.is_none_or(|began| run.input.now >= after(began, limit));
-    if run.trigger() == Trigger::Manual && late {
-        let text = format!("could not start within {limit} s: {why}");
-        run.end(Phase::Cancelled, Outcome::StartTimeout.as_str(), text);
-    } else {
-        run.look_again_in(LOOK_SECONDS);
+    match run.trigger() {
+        Trigger::Manual if late => {
+            let text = format!("could not start within {limit} s: {why}");
+            run.end(Phase::Cancelled, Outcome::StartTimeout.as_str(), text);
+        }
+        Trigger::Manual => run.look_again_in(LOOK_SECONDS),
+        Trigger::Unattended => look_when_a_window_opens(run),
     }
+}
+
+/// The window that an unattended run begins in. None for a person's, and where somebody waived the window.
+fn began_in(run: &Run<'_>) -> Option<WindowRecord> {
+    if run.trigger() == Trigger::Manual {
+        return None;
+    }
+    match windows_now(run) {
+        WindowState::Open(open) => Some(WindowRecord { opening: open.opening.id(), ends_at: stamp(open.ends_at) }),
+        WindowState::Closed(_) => None,
+    }
+}
+
+fn windows_now(run: &Run<'_>) -> WindowState {
+    let settings = run.input.settings;
+    windows::state(&settings.windows, SignedDuration::from_secs(settings.expected_duration_seconds), run.input.now)
+}
+
+/// Outside the windows a wish need not be judged every few seconds, only when one opens.
+fn look_when_a_window_opens(run: &mut Run<'_>) {
+    let WindowState::Closed(closed) = windows_now(run) else { return run.look_again_in(LOOK_SECONDS) };
+    let latest = after(run.input.now, OUTSIDE_SECONDS);
+    run.wake_at = closed.next.map_or(latest, |next| latest.min(next.starts_at));
 }
 
 fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
@@ -136,6 +166,7 @@ fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
         was_unschedulable: node.unschedulable && !run.is_our_cordon(node),
         ..NodeRecord::default()
     });
+    run.status.window = began_in(run);
     run.status.baseline = records_of(findings);
     run.keep_waived();
     if let Some((before, broken)) = run.matrix_line() {

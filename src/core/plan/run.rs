@@ -9,7 +9,7 @@ use crate::api::record::{FindingRecord, Maintenance, MaintenanceStatus};
 use crate::api::{Action, Finding, GateId, Moment, Phase, Reason, Status, Strategy, Trigger};
 use crate::config::{RunSettings, Scope};
 use crate::facts::{Item, Listed, Node, Observation, Pod, Source};
-use crate::gates::{self, GateInput, RunContext};
+use crate::gates::{self, GateInput, HardStop, RunContext};
 
 /// How often a run looks at the world when nothing wakes it, in seconds.
 pub(super) const LOOK_SECONDS: i64 = 10;
@@ -226,6 +226,11 @@ impl<'a> Run<'a> {
             returned_at: parse_time(self.status.returned_at.as_ref()),
             baseline: self.status.baseline.iter().filter_map(finding_of).collect(),
             leader_on_target: self.input.leader_on_target,
+            hard_stop: self
+                .status
+                .window
+                .as_ref()
+                .map(|window| HardStop { opening: window.opening.clone(), at: parse_time(Some(&window.ends_at)) }),
         }
     }
 

@@ -62,7 +62,8 @@ fn rebooted(status: &MaintenanceStatus) -> bool {
 /// where they are why, else Unknown.
 fn gates_passed(phase: Phase, status: &MaintenanceStatus) -> &'static str {
     let before = matches!(phase, Phase::BackingOut | Phase::Failed | Phase::Cancelled) && status.committed_at.is_none();
-    let by_gates = [Outcome::HandoverTimeout, Outcome::StartTimeout, Outcome::OtherNodeUnavailable];
+    let by_gates =
+        [Outcome::HandoverTimeout, Outcome::StartTimeout, Outcome::OtherNodeUnavailable, Outcome::WindowClosed];
     if phase == Phase::Pending || by_gates.iter().any(|outcome| before && outcome.as_str() == status.outcome) {
         "False"
     } else if before {

@@ -283,6 +283,7 @@ fn since_is_when_the_deletion_began_and_what_was_so_at_the_start_only_warns_at_s
         was_unschedulable: false,
         returned_at: None,
         leader_on_target: None,
+        hard_stop: None,
         baseline: vec![start],
     });
     let settle = case.ask(&GATE);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::GATE;
-use crate::api::{Moment, Reason, Status};
+use crate::api::{Moment, Reason, Status, Trigger};
+use crate::config::Mode;
 use crate::facts::{FailureKind, Observation};
 use crate::gates::RunContext;
 use crate::gates::mutation;
@@ -477,4 +478,24 @@ fn no_missing_or_odd_field_makes_a_block_fine() {
     };
     mutation::check(&report("p", "post-check", 60, Some("blocked")), &[], with_report);
     mutation::check(&report("p", "post-check", 60, None), &[], with_report);
+}
+
+#[test]
+fn the_mode_binds_unattended_starts() {
+    let rows = [
+        ("auto", Mode::Auto, Trigger::Unattended, true, Moment::Start, Status::Pass),
+        ("observe", Mode::Observe, Trigger::Unattended, true, Moment::Start, Status::Block),
+        ("observe, a look", Mode::Observe, Trigger::Unattended, false, Moment::Start, Status::Warn),
+        ("observe, by hand", Mode::Observe, Trigger::Manual, true, Moment::Start, Status::Pass),
+        ("observe, while it runs", Mode::Observe, Trigger::Unattended, true, Moment::Cordoned, Status::Pass),
+        ("observe, at hand-over", Mode::Observe, Trigger::Unattended, true, Moment::Handover, Status::Pass),
+    ];
+    for (row, mode, trigger, run, moment, status) in rows {
+        let mut case = Case { trigger, ..case(moment) };
+        case.settings.mode = mode;
+        case.run = run.then(RunContext::default);
+        let finding = case.ask(&GATE);
+        let reason = if status == Status::Pass { Reason::Passed } else { Reason::ObserveMode };
+        assert_eq!((finding.status, finding.reason), (status, reason), "{row}: {finding:?}");
+    }
 }

@@ -9,4 +9,5 @@ mod people;
 mod play;
 mod properties;
 mod table;
+mod windows;
 mod world;

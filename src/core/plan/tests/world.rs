@@ -104,7 +104,7 @@ pub(super) fn later(at: Timestamp, seconds: i64) -> Timestamp {
 
 impl Scene {
     pub(super) fn new(spec: MaintenanceSpec) -> Self {
-        let mut settings = Settings::default();
+        let mut settings = testing::unattended(Settings::default());
         settings.action.pod.enabled = true;
         settings.action.pod.image = "busybox@sha256:00".to_owned();
         let run = &mut settings.run;

@@ -171,6 +171,7 @@ fn what_was_so_at_the_start_only_warns_at_settle_and_what_is_worse_blocks() {
             was_unschedulable: false,
             returned_at: None,
             leader_on_target: None,
+            hard_stop: None,
             baseline: vec![start.clone()],
         });
         case.ask(&GATE)

@@ -1,0 +1,221 @@
+//! Gate `window`: unattended runs start only inside a window, with room left, and are put back at its hard stop.
+//!
+//! A person's run is bound by no window. Without windows there is never a start: an installation that nobody told when
+//! must not choose an hour by itself. A look before any run says so by a warning in mode `observe`, where nothing
+//! starts anyway.
+//!
+//! The hard stop is frozen when the run begins, like its other deadlines: a configuration that changes in the night
+//! moves it no more than a leader that was away for a day does.
+//!
+//! An hour says nothing where clocks differ. Whose clock is wrong cannot be seen, but that they differ can: a kubelet
+//! renews its Lease every 10 s (`spec.renewTime`, by the node's clock; `nodeLeaseDurationSeconds` 40), so a Lease of a
+//! Ready node is never ahead of a right clock, and seldom older than 40 s. More than half of them ahead by over 60 s:
+//! ours is behind. All of them older than 60 s and those 40: ours is ahead. A single node's wrong clock is found by
+//! gate `nodes-ready`.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+
+use super::reading::{installed, required};
+use super::{Draft, GateInput, GateSpec, HardStop, nodes};
+use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status, Trigger};
+use crate::config::{Mode, Zone};
+use crate::facts::Lease;
+use crate::windows::{self, Closed, Open, Opening, WindowState, told};
+
+/// The row of this gate.
+pub(super) const GATE: GateSpec = GateSpec {
+    id: GateId::Window,
+    moments: &[Moment::Start, Moment::Cordoned, Moment::Handover],
+    reads: &[SourceId::Nodes, SourceId::Leases, SourceId::Maintenances],
+    reasons: &[
+        Reason::OutsideWindow,
+        Reason::NoWindowConfigured,
+        Reason::WindowTooShort,
+        Reason::WindowFull,
+        Reason::ClockSkew,
+    ],
+    default_policy: Policy::Require,
+    doc: "unattended runs only: inside a window with room left; the hard stop has not passed; clocks agree",
+    check,
+};
+
+/// Seconds by which clocks may differ.
+const MOST_SKEW: i64 = 60;
+/// Age in seconds that the Lease of a healthy node may reach.
+const LEASE_SECONDS: i64 = 40;
+/// What evidence of this gate is about.
+const SETTINGS: &str = "the configuration";
+
+fn check(input: &GateInput<'_>) -> Finding {
+    let mut draft = Draft::new(GateId::Window, input);
+    if input.trigger == Trigger::Manual {
+        return draft.not_applicable(Reason::Passed, "a person asks: windows bind unattended runs only");
+    }
+    let stop = input.run.and_then(|run| run.hard_stop.as_ref());
+    let pass = match (input.moment, stop) {
+        (Moment::Cordoned | Moment::Handover, Some(stop)) => hard_stop(input, &mut draft, stop),
+        _ if input.settings.windows.is_empty() => no_window(input, &mut draft),
+        _ => in_window(input, &mut draft),
+    };
+    if stop.is_some() || !input.settings.windows.is_empty() {
+        clocks(input, &mut draft);
+    }
+    draft.finish(pass)
+}
+
+fn no_window(input: &GateInput<'_>, draft: &mut Draft<'_>) -> String {
+    // In mode observe nothing starts, and a look asks for everything else.
+    let only_looks = input.settings.mode == Mode::Observe && input.run.is_none();
+    let status = if only_looks { Status::Warn } else { Status::Block };
+    let message = "no window is configured, so that nothing ever starts unattended".to_owned();
+    let evidence = Evidence::new(SETTINGS, "windows", "none", "at least one [[windows]]");
+    draft.add(status, Reason::NoWindowConfigured, message, None, vec![evidence]);
+    String::new()
+}
+
+fn in_window<'a>(input: &GateInput<'a>, draft: &mut Draft<'a>) -> String {
+    let expected = SignedDuration::from_secs(input.settings.expected_duration_seconds);
+    match windows::state(&input.settings.windows, expected, input.now) {
+        WindowState::Closed(closed) => {
+            outside(draft, &closed);
+            String::new()
+        }
+        WindowState::Open(open) => {
+            if input.moment == Moment::Start {
+                room(input, draft, &open);
+                nodes_begun(input, draft, &open.opening);
+            }
+            let (opening, zone) = (&open.opening, &open.opening.zone);
+            format!(
+                "window {} is open since {}, for starts until {}, hard stop {}",
+                opening.window,
+                told(open.since, zone),
+                told(open.latest_start, zone),
+                told(open.ends_at, zone)
+            )
+        }
+    }
+}
+
+fn outside(draft: &mut Draft<'_>, closed: &Closed) {
+    let opens = closed.next.as_ref().map_or_else(
+        || "none opens again".to_owned(),
+        |next| format!("{} opens {}", next.window, told(next.starts_at, &next.zone)),
+    );
+    let last = closed
+        .last
+        .as_ref()
+        .map_or_else(String::new, |last| format!(" since {} closed {}", last.window, told(last.ends_at, &last.zone)));
+    let message = format!("no window is open{last}; {opens}");
+    let since = closed.last.as_ref().map(|last| last.ends_at);
+    let evidence = Evidence::new(SETTINGS, "windows", "closed", "open");
+    draft.add(Status::Block, Reason::OutsideWindow, message, since, vec![evidence]);
+}
+
+fn room(input: &GateInput<'_>, draft: &mut Draft<'_>, open: &Open) {
+    if input.now <= open.latest_start {
+        return;
+    }
+    let zone = &open.opening.zone;
+    let (left, expected) = (open.ends_at.duration_since(input.now).as_secs(), input.settings.expected_duration_seconds);
+    let message = format!(
+        "window {} closes {}, in {left} s, and a run is expected to take {expected} s: the latest start was {}",
+        open.opening.window,
+        told(open.ends_at, zone),
+        told(open.latest_start, zone)
+    );
+    let evidence = Evidence::new(
+        SETTINGS,
+        "expected_duration_seconds",
+        expected.to_string(),
+        format!("at most the {left} s that are left"),
+    );
+    draft.add(Status::Block, Reason::WindowTooShort, message, Some(open.latest_start), vec![evidence]);
+}
+
+/// The nodes that runs began with in this opening, whatever came of them.
+fn nodes_begun<'a>(input: &GateInput<'a>, draft: &mut Draft<'a>, opening: &Opening) {
+    let Some(records) = installed(input, draft, SourceId::Maintenances, &input.facts.maintenances) else { return };
+    let id = opening.id();
+    let begun: BTreeSet<&str> = records
+        .into_iter()
+        .filter(|record| record.opening.as_deref() == Some(id.as_str()))
+        .map(|record| record.node_name.as_str())
+        .collect();
+    let limit = input.settings.max_nodes_per_window;
+    if u32::try_from(begun.len()).unwrap_or(u32::MAX) < limit {
+        return;
+    }
+    let names: Vec<&str> = begun.into_iter().collect();
+    let count = names.len();
+    let message = format!("{count} of {limit} nodes were begun in {id}: {}", names.join(", "));
+    let evidence = Evidence::new(SETTINGS, "max_nodes_per_window", limit.to_string(), format!("more than {count}"));
+    draft.add(Status::Block, Reason::WindowFull, message, None, vec![evidence]);
+}
+
+fn hard_stop(input: &GateInput<'_>, draft: &mut Draft<'_>, stop: &HardStop) -> String {
+    // An opening is called after its window and its day; a window that is no longer configured is told in UTC.
+    let named = |name: &str| stop.opening.strip_prefix(name).is_some_and(|rest| rest.len() == "-2026-11-30".len());
+    let window = input.settings.windows.iter().find(|window| named(&window.name));
+    let zone = window.map_or(Zone::UTC, |window| window.zone.clone());
+    let opening = &stop.opening;
+    match stop.at {
+        Some(at) if input.now < at => format!("the hard stop of {opening} is {}", told(at, &zone)),
+        Some(at) => {
+            let message = format!("the window {opening} closed {}", told(at, &zone));
+            let evidence = Evidence::new(opening, "hard stop", at.to_string(), "not passed");
+            draft.add(Status::Block, Reason::OutsideWindow, message, Some(at), vec![evidence]);
+            String::new()
+        }
+        None => {
+            let message = format!("when the window {opening} closes cannot be read from the record");
+            draft.block(Reason::OutsideWindow, message, Evidence::new(opening, "hard stop", "unreadable", "a time"));
+            String::new()
+        }
+    }
+}
+
+/// Compares our clock with those of the Ready nodes.
+fn clocks<'a>(input: &GateInput<'a>, draft: &mut Draft<'a>) {
+    let Some(all) = required(draft, SourceId::Nodes, &input.facts.nodes) else { return };
+    let Some(leases) = required(draft, SourceId::Leases, &input.facts.leases) else { return };
+    let ready: BTreeSet<&str> = all
+        .into_iter()
+        .filter(|node| nodes::not_ready(node).is_none())
+        .map(|node| node.metadata.name.as_str())
+        .collect();
+    let mut ages: Vec<(i64, &Lease)> = leases
+        .into_iter()
+        .filter(|lease| lease.metadata.namespace == Lease::NODE_NAMESPACE)
+        .filter(|lease| ready.contains(lease.metadata.name.as_str()))
+        .filter_map(|lease| Some((input.now.duration_since(lease.renew_time?).as_secs(), lease)))
+        .collect();
+    ages.sort_by_key(|(age, lease)| (*age, lease.metadata.name.as_str()));
+    let Some((newest, lease)) = ages.first().copied() else {
+        let evidence =
+            Evidence::new("Leases of Ready nodes", "spec.renewTime", "none", "one to compare our clock with");
+        let message = "whether our clock is right cannot be told: no Ready node renews a Lease";
+        return draft.unknown(Reason::ClockSkew, message, evidence);
+    };
+    let ahead = ages.iter().filter(|(age, _)| *age < -MOST_SKEW).count();
+    let message = if ahead * 2 > ages.len() {
+        let all = ages.len();
+        format!(
+            "our clock is behind: {ahead} of {all} Ready nodes renewed their Lease in the future, up to {} s",
+            -newest
+        )
+    } else if newest > MOST_SKEW + LEASE_SECONDS {
+        format!("our clock is ahead: the newest Lease of a Ready node is {newest} s old, and kubelets renew every 10 s")
+    } else {
+        return;
+    };
+    let object = format!("Lease {}/{}", Lease::NODE_NAMESPACE, lease.metadata.name);
+    let seen = if newest < 0 { format!("{} s in the future", -newest) } else { format!("{newest} s ago") };
+    let wanted = format!("within {MOST_SKEW} s of our clock");
+    draft.unknown(Reason::ClockSkew, message, Evidence::new(object, "spec.renewTime", seen, wanted));
+}
+
+#[cfg(test)]
+mod tests;
