@@ -44,6 +44,10 @@ names! {
         WindowTooShort = "WindowTooShort",
         /// As many nodes were begun in this opening as the limit allows.
         WindowFull = "WindowFull",
+        /// A run of this window failed or was held: nobody else starts in it.
+        WindowStopped = "WindowStopped",
+        /// A run of this node ended in this window without success: the next try is the next window.
+        WindowTried = "WindowTried",
         /// Our clock and those of the nodes differ.
         ClockSkew = "ClockSkew",
 

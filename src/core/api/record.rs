@@ -143,6 +143,9 @@ pub struct MaintenanceStatus {
     /// When the present phase began, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_started_at: Option<String>,
+    /// When it was last held; it stays after the run went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_at: Option<String>,
     /// Its deadline, absolute; while settling it is moved on by progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,

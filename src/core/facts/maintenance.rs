@@ -17,6 +17,16 @@ pub struct Maintenance {
     pub phase: String,
     /// `status.window.opening`: the opening of a window that an unattended run began in.
     pub opening: Option<String>,
+    /// `metadata.creationTimestamp`, the age of the wish; none in a dump that was made without it.
+    pub created: Option<Timestamp>,
+    /// `spec.trigger`: `manual` or `unattended`.
+    pub trigger: String,
+    /// Whether gates stop it (`status.blockedSince` is set): it is not its turn that it waits for.
+    pub blocked: bool,
+    /// `status.outcome`: why it ended or waits; empty where it does not say.
+    pub outcome: String,
+    /// `status.heldAt`: when it was last held.
+    pub held_at: Option<Timestamp>,
 }
 
 impl Maintenance {
@@ -46,9 +56,17 @@ impl Source for Maintenance {
         let phase = status.as_ref().map_or(Ok(None), |status| status.optional_str("phase"))?;
         let window = status.as_ref().map_or(Ok(None), |status| status.optional_object("window"))?;
         let opening = window.as_ref().map_or(Ok(None), |window| window.optional_str("opening"))?;
+        let spec = root.object("spec")?;
+        let text = |key: &str| status.as_ref().map_or(Ok(None), |status| status.optional_str(key));
+        let time = |key: &str| status.as_ref().map_or(Ok(None), |status| status.optional_time(key));
         Ok(Self {
             metadata: Metadata::of(root)?,
-            node_name: root.object("spec")?.str("nodeName")?.to_owned(),
+            node_name: spec.str("nodeName")?.to_owned(),
+            created: root.object("metadata")?.optional_time("creationTimestamp")?,
+            trigger: spec.optional_str("trigger")?.unwrap_or_default().to_owned(),
+            blocked: time("blockedSince")?.is_some(),
+            outcome: text("outcome")?.unwrap_or_default().to_owned(),
+            held_at: time("heldAt")?,
             phase: phase.unwrap_or("Pending").to_owned(),
             opening: opening.map(str::to_owned),
         })

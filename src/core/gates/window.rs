@@ -21,7 +21,7 @@ use super::reading::{installed, required};
 use super::{Draft, GateInput, GateSpec, HardStop, nodes};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status, Trigger};
 use crate::config::{Mode, Zone};
-use crate::facts::Lease;
+use crate::facts::{Lease, Maintenance};
 use crate::windows::{self, Closed, Open, Opening, WindowState, told};
 
 /// The row of this gate.
@@ -34,6 +34,8 @@ pub(super) const GATE: GateSpec = GateSpec {
         Reason::NoWindowConfigured,
         Reason::WindowTooShort,
         Reason::WindowFull,
+        Reason::WindowStopped,
+        Reason::WindowTried,
         Reason::ClockSkew,
     ],
     default_policy: Policy::Require,
@@ -135,15 +137,14 @@ fn room(input: &GateInput<'_>, draft: &mut Draft<'_>, open: &Open) {
     draft.add(Status::Block, Reason::WindowTooShort, message, Some(open.latest_start), vec![evidence]);
 }
 
-/// The nodes that runs began with in this opening, whatever came of them.
+/// What runs of this opening came to: how many nodes were begun with, whether one went wrong, whether this one did.
 fn nodes_begun<'a>(input: &GateInput<'a>, draft: &mut Draft<'a>, opening: &Opening) {
     let Some(records) = installed(input, draft, SourceId::Maintenances, &input.facts.maintenances) else { return };
     let id = opening.id();
-    let begun: BTreeSet<&str> = records
-        .into_iter()
-        .filter(|record| record.opening.as_deref() == Some(id.as_str()))
-        .map(|record| record.node_name.as_str())
-        .collect();
+    let of_opening: Vec<&Maintenance> =
+        records.into_iter().filter(|record| record.opening.as_deref() == Some(id.as_str())).collect();
+    went_wrong(input, draft, &id, &of_opening);
+    let begun: BTreeSet<&str> = of_opening.iter().map(|record| record.node_name.as_str()).collect();
     let limit = input.settings.max_nodes_per_window;
     if u32::try_from(begun.len()).unwrap_or(u32::MAX) < limit {
         return;
@@ -153,6 +154,30 @@ fn nodes_begun<'a>(input: &GateInput<'a>, draft: &mut Draft<'a>, opening: &Openi
     let message = format!("{count} of {limit} nodes were begun in {id}: {}", names.join(", "));
     let evidence = Evidence::new(SETTINGS, "max_nodes_per_window", limit.to_string(), format!("more than {count}"));
     draft.add(Status::Block, Reason::WindowFull, message, None, vec![evidence]);
+}
+
+/// A night in which something went wrong is over: whatever it was may hit the next node as well, and a person looks
+/// first. A run that was held and went on by itself counts too.
+fn went_wrong(input: &GateInput<'_>, draft: &mut Draft<'_>, id: &str, of_opening: &[&Maintenance]) {
+    for record in of_opening {
+        let object = format!("Maintenance {}", record.metadata.name);
+        let outcome = if record.outcome.is_empty() { String::new() } else { format!(" ({})", record.outcome) };
+        let stopped = match record.phase.as_str() {
+            "Failed" | "Held" => Some(format!("{}{outcome}", record.phase)),
+            _ if record.held_at.is_some() => Some("held for a while".to_owned()),
+            _ => None,
+        };
+        if let Some(what) = stopped {
+            let message =
+                format!("{} of {id} on {} is or was {what}: nobody else starts in this window", object, record.node_name);
+            let evidence = Evidence::new(&object, "status.phase", what, "no run of this window that went wrong");
+            draft.add(Status::Block, Reason::WindowStopped, message, record.held_at, vec![evidence]);
+        } else if record.node_name == input.target && record.phase == "Cancelled" {
+            let message = format!("{object} of {id} ended without success{outcome}: the next try is the next window");
+            let evidence = Evidence::new(&object, "status.phase", &record.phase, "no earlier try in this window");
+            draft.add(Status::Block, Reason::WindowTried, message, None, vec![evidence]);
+        }
+    }
 }
 
 fn hard_stop(input: &GateInput<'_>, draft: &mut Draft<'_>, stop: &HardStop) -> String {

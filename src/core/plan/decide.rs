@@ -145,6 +145,7 @@ impl Run<'_> {
         outcome.clone_into(&mut self.status.outcome);
         self.status.accepted_by.clear();
         self.acts.clear();
+        self.status.held_at = Some(stamp(self.input.now));
         self.enter(Phase::Held, why.clone());
         self.status.findings = findings;
         let (node, name) = (self.node_name(), self.name());

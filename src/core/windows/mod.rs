@@ -19,6 +19,6 @@ mod state;
 mod tests;
 mod words;
 
-pub use opening::{Opening, next_openings};
+pub use opening::{Opening, ended, next_openings};
 pub use state::{Closed, Open, WindowState, state};
 pub use words::told;

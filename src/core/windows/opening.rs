@@ -52,6 +52,15 @@ pub fn next_openings(windows: &[Window], now: Timestamp, count: u8) -> Vec<Openi
     found
 }
 
+/// The openings that ended after `from` and at or before `to`, the earliest end first.
+#[must_use]
+pub fn ended(windows: &[Window], from: Timestamp, to: Timestamp) -> Vec<Opening> {
+    let mut found = openings(windows, from, to);
+    found.retain(|opening| opening.ends_at <= to);
+    found.sort_by(|a, b| (a.ends_at, &a.window).cmp(&(b.ends_at, &b.window)));
+    found
+}
+
 /// All openings that end after `from` and start at or before `to`, by their start.
 pub(super) fn openings(windows: &[Window], from: Timestamp, to: Timestamp) -> Vec<Opening> {
     let mut found: Vec<Opening> = windows.iter().flat_map(|window| of_window(window, from, to)).collect();
