@@ -8,5 +8,6 @@ mod happy;
 mod people;
 mod play;
 mod properties;
+mod seat;
 mod table;
 mod world;
