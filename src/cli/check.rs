@@ -9,6 +9,7 @@ use maint_core::facts::{Facts, Item, Observation};
 use maint_core::gates::{GateInput, evaluate, sources_of};
 use maint_core::jiff::Timestamp;
 use maint_core::report::{self, CheckReport, Clock, Origin, Question};
+use maint_core::state::Since;
 
 use maint_engine::ports::Wanted;
 
@@ -88,8 +89,9 @@ impl Check {
     fn judge(&self, gathered: &Gathered, settings: &Settings, scope: &Scope) -> anyhow::Result<CheckReport> {
         let Gathered { facts, now, origin } = gathered;
         let trigger = if self.manual { Trigger::Manual } else { Trigger::Unattended };
+        let since = Since::of(facts, settings);
         let ask = |target: &str| -> Vec<Finding> {
-            evaluate(&GateInput {
+            let mut findings = evaluate(&GateInput {
                 facts,
                 settings,
                 target,
@@ -99,7 +101,9 @@ impl Check {
                 trigger,
                 run: None,
                 now: *now,
-            })
+            });
+            since.fill(&mut findings);
+            findings
         };
         let answers = self.targets(facts)?.into_iter().map(|node| (node.clone(), ask(&node))).collect();
         let question = Question {

@@ -3,7 +3,8 @@
 //! Nothing here reads a clock, a file or the network: time is an argument, and facts come in as values. The
 //! dependency list of this package is the wall: it has neither a runtime nor a client.
 //!
-//! Data flows `facts -> gates -> plan -> report`; `api` holds every name that is a contract with the outside.
+//! Data flows `facts -> gates -> plan -> report`; `api` holds every name that is a contract with the outside;
+//! `state` is what the leader remembers in the cluster.
 
 pub mod api;
 pub mod config;
@@ -14,6 +15,7 @@ pub mod kured;
 pub mod matrix;
 pub mod plan;
 pub mod report;
+pub mod state;
 pub mod windows;
 
 /// The one time library of the workspace; Kubernetes times decode into it too.

@@ -28,8 +28,20 @@ pub const STATE_CONFIG_MAP: &str = "maint-state";
 pub const CONTROL_HALT_KEY: &str = "halt";
 /// Key of the list of expected API servers in [`STATE_CONFIG_MAP`].
 pub const STATE_API_SERVERS_KEY: &str = "api-servers";
+/// Key of the term of the leader that wrote [`STATE_CONFIG_MAP`] last.
+pub const STATE_TERM_KEY: &str = "term";
+/// Key of the last full green sweep of the matrix {at, servers, nodes, line} in [`STATE_CONFIG_MAP`].
+pub const STATE_MATRIX_KEY: &str = "last-green-matrix";
+/// Key of since when findings about the cluster are so, a list of {gate, reason, object, since}, in
+/// [`STATE_CONFIG_MAP`].
+pub const STATE_SINCE_KEY: &str = "since";
+/// `reportingController` of every Event.
+pub const REPORTING_CONTROLLER: &str = "maint.dev/maint";
 /// The leader's Lease in maint's namespace.
 pub const LEASE: &str = "maint";
+
+/// Label of maint's own pods; in maint's namespace nothing else bears it.
+pub const LABEL_OWN_PODS: (&str, &str) = ("app.kubernetes.io/name", "maint");
 
 /// kured's lock annotation on its DaemonSet (flag `--lock-annotation`).
 pub const ANNOTATION_KURED_LOCK: &str = "weave.works/kured-node-lock";

@@ -349,6 +349,9 @@ pub struct FindingRecord {
     pub reason: String,
     /// Sentence.
     pub message: String,
+    /// Since when it is so, as far as that is known. RFC 3339 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// What it was seen on, for "no worse than before"; cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRecord>,

@@ -21,6 +21,8 @@ names! {
         TargetPods = "target-pods",
         /// The pods that act on nodes. Only a run asks.
         ActionPods = "action-pods",
+        /// maint's own pods. Only a run asks.
+        OwnPods = "own-pods",
         /// Deployments in the DNS namespace.
         Deployments = "deployments",
         /// HorizontalPodAutoscalers in the DNS namespace.

@@ -30,6 +30,8 @@ pub struct RunSettings {
     pub go_seconds: i64,
     /// What a held run does when its node turns out whole: `finish` or `wait`.
     pub when_healed: WhenHealed,
+    /// Let a run drain the node of the only replica: its pod is evicted last, and the run goes on where it runs again.
+    pub allow_self: bool,
 }
 
 impl Default for RunSettings {
@@ -47,6 +49,7 @@ impl Default for RunSettings {
             parallel_evictions: 8,
             go_seconds: 30,
             when_healed: WhenHealed::Finish,
+            allow_self: false,
         }
     }
 }

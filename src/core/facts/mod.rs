@@ -60,6 +60,8 @@ pub struct Facts {
     pub target_pods: Listed<Pod>,
     /// The pods that act on nodes; asked by a run only.
     pub action_pods: Listed<Pod>,
+    /// maint's own pods; asked by a run only.
+    pub own_pods: Listed<Pod>,
     /// Deployments.
     pub deployments: Listed<Deployment>,
     /// HorizontalPodAutoscalers.
@@ -95,7 +97,7 @@ pub trait Fill {
 }
 
 impl Facts {
-    /// Fills every list that `check` reads. What only a run asks (`target_pods`, `action_pods`) and what only a live
+    /// Fills every list that `check` reads. What only a run asks (`target_pods`, `action_pods`, `own_pods`) and what only a live
     /// cluster answers (`api_servers`, `matrix`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
         self.nodes = from.list();

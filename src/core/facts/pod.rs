@@ -1,8 +1,8 @@
 //! Pods: those of the DNS namespace, those on the target, and the ones that act on a node.
 
 use super::source::{Namespaces, Source, SourceSpec};
-use super::{Condition, Fields, Malformed, Metadata};
-use crate::api::SourceId;
+use super::{Condition, Fields, Malformed, Metadata, TriState};
+use crate::api::{SourceId, names};
 
 /// A Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,29 @@ impl Pod {
         max_age_seconds: 10,
         ..<Self as Source>::SPEC
     };
+
+    /// The row of maint's own pods.
+    pub const OWN: SourceSpec = SourceSpec {
+        id: SourceId::OwnPods,
+        namespaces: Namespaces::Own,
+        label_selector: Some("app.kubernetes.io/name=maint"),
+        max_age_seconds: 10,
+        ..<Self as Source>::SPEC
+    };
+
+    /// Condition Ready is True, and it is not being deleted.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let ready = self.conditions.iter().any(|one| one.kind == "Ready" && one.status == TriState::True);
+        ready && self.metadata.deletion_timestamp.is_none() && !self.is_finished()
+    }
+
+    /// A pod of maint itself: in its namespace and with its label.
+    #[must_use]
+    pub fn is_own(&self, namespace: &str) -> bool {
+        let (label, value) = names::LABEL_OWN_PODS;
+        self.metadata.namespace == namespace && self.metadata.labels.get(label).is_some_and(|found| found == value)
+    }
 
     /// Succeeded or Failed: it runs no more.
     #[must_use]

@@ -93,6 +93,7 @@ pub const SOURCES: &[SourceSpec] = &[
     Pod::SPEC,
     Pod::ON_TARGET,
     Pod::ACTIONS,
+    Pod::OWN,
     Deployment::SPEC,
     HorizontalPodAutoscaler::SPEC,
     PodDisruptionBudget::SPEC,

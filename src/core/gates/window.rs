@@ -168,8 +168,10 @@ fn went_wrong(input: &GateInput<'_>, draft: &mut Draft<'_>, id: &str, of_opening
             _ => None,
         };
         if let Some(what) = stopped {
-            let message =
-                format!("{} of {id} on {} is or was {what}: nobody else starts in this window", object, record.node_name);
+            let message = format!(
+                "{} of {id} on {} is or was {what}: nobody else starts in this window",
+                object, record.node_name
+            );
             let evidence = Evidence::new(&object, "status.phase", what, "no run of this window that went wrong");
             draft.add(Status::Block, Reason::WindowStopped, message, record.held_at, vec![evidence]);
         } else if record.node_name == input.target && record.phase == "Cancelled" {

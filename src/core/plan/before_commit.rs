@@ -220,6 +220,11 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
     if halted(run) {
         return None;
     }
+    if run.must_give_up_its_own_node() {
+        let why = "the pod of the leader that took over runs on the node: it only puts back";
+        run.back_out_for(Reason::LeaderOnTarget.as_str(), Phase::Failed, why);
+        return None;
+    }
     if let Standing::Said(by) = run.hold_on(node) {
         let why = format!("{by} holds the node; its cordon stays");
         run.back_out(Outcome::NodeOnHold, Phase::Cancelled, why);

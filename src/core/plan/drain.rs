@@ -45,9 +45,12 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
         return Drained::Empty;
     }
     let limit = run.settings().parallel_evictions.saturating_sub(ending);
+    // Our own pod goes last: with it goes whoever evicts, until it runs elsewhere.
+    let own = |pod: &&&Pod| pod.is_own(&run.input.settings.namespace);
+    let only_own = left.iter().all(|pod| own(&pod));
     let next: Vec<Eviction> = left
         .iter()
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && (only_own || !own(pod)))
         .take(limit)
         .map(|pod| Eviction {
             namespace: pod.metadata.namespace.clone(),

@@ -2,6 +2,7 @@
 
 use super::phase_of;
 use super::run::Run;
+use super::time::{parse_time, stamp};
 use crate::api::record::{DnsRecord, EvidenceRecord, FindingRecord};
 use crate::api::{Evidence, Finding, Status};
 use crate::gates;
@@ -61,6 +62,7 @@ pub(super) fn record_of(finding: &Finding) -> FindingRecord {
         status: finding.status.as_str().to_owned(),
         reason: finding.reason.as_str().to_owned(),
         message: finding.message.clone(),
+        since: finding.since.map(stamp),
         evidence: finding
             .evidence
             .iter()
@@ -88,7 +90,7 @@ pub(super) fn finding_of(record: &FindingRecord) -> Option<Finding> {
             .collect(),
         evidence_left_out: 0,
         observed_at: None,
-        since: None,
+        since: parse_time(record.since.as_ref()),
     })
 }
 

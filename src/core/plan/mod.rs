@@ -41,8 +41,10 @@ mod pending;
 pub mod reports;
 mod returning;
 mod run;
+mod seat;
 mod settle;
 mod time;
+mod turn;
 mod verify;
 mod wanted;
 mod words;
@@ -50,13 +52,14 @@ mod words;
 use jiff::Timestamp;
 
 use crate::api::record::{Maintenance, MaintenanceStatus};
-use crate::api::{Outcome, Phase};
+use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::config::Settings;
 use crate::facts::Facts;
 
 pub use act::{Act, Eviction, LockChange, SetLock};
 pub use owned::owner_of;
 pub use run::phase_of;
+pub use seat::{OwnSeat, abstains};
 pub use time::{parse_time, stamp};
 pub use wanted::{Wanted, wanted};
 
@@ -78,8 +81,8 @@ pub struct StepInput<'a> {
     pub term: i64,
     /// Evictions that were refused in this phase, as `pod: why`, newest wording only.
     pub refusals: &'a [String],
-    /// Our own pod runs on the target and cannot hand over.
-    pub leader_on_target: Option<bool>,
+    /// Where our own pod runs; none where that is not known.
+    pub seat: Option<&'a OwnSeat>,
     /// Now.
     pub now: Timestamp,
 }
@@ -95,6 +98,10 @@ pub struct Step {
     pub wake_at: Timestamp,
     /// The run is over and nothing of ours is left.
     pub done: bool,
+    /// It may start, but not under this leader, whose pod runs on the target: another replica is to lead.
+    pub hand_over: bool,
+    /// The moment whose gates were asked last in this step, and what they answered.
+    pub asked: Option<(Moment, Vec<Finding>)>,
 }
 
 /// Decides the next step of a run.

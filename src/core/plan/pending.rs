@@ -5,7 +5,9 @@ use jiff::SignedDuration;
 use super::Act;
 use super::kept::records_of;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
+use super::seat::{self, Seat};
 use super::time::{after, parse_time, stamp};
+use super::turn;
 use crate::api::record::{Limits, MatrixRecord, NodeRecord, WindowRecord};
 use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
@@ -75,12 +77,32 @@ pub(super) fn step(run: &mut Run<'_>) {
         return give_up_in_time(run, &why);
     }
     run.status.blocked_since = None;
+    if let Some(why) = turn::waits_for(run) {
+        run.status.message = format!("{WAITS}{why}");
+        return run.look_again_in(LOOK_SECONDS);
+    }
+    if run.seat() == Seat::HandsOver {
+        return hand_over(run);
+    }
     if !run.has_finalizer() {
         run.act(Act::AddFinalizer);
         run.look_again_in(0);
         return;
     }
     start(run, node, &findings);
+}
+
+/// Our own pod is on the target: another replica shall lead, once nothing else is in flight.
+fn hand_over(run: &mut Run<'_>) {
+    let busy = seat::others_in_flight(run);
+    let what = if busy { "another run is over, and then another replica leads" } else { "another replica leads" };
+    run.status.message = format!("{WAITS}the leader's pod runs on {}, until {what}", run.node_name());
+    give_up_in_time(run, "the leader's pod runs on the node, and no other replica has taken over");
+    run.hand_over = !busy && phase_is_pending(run);
+}
+
+fn phase_is_pending(run: &Run<'_>) -> bool {
+    run.status.phase == Phase::Pending.as_str()
 }
 
 fn short(text: &str) -> &str {

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::kept::{finding_of, record_of};
+use super::seat::Seat;
 use super::time::{after, parse_time};
 use super::{Act, FINALIZER, Step, StepInput, owned};
 use crate::api::record::{FindingRecord, Maintenance, MaintenanceStatus};
@@ -10,6 +11,7 @@ use crate::api::{Action, Finding, GateId, Moment, Phase, Reason, Status, Strateg
 use crate::config::{RunSettings, Scope};
 use crate::facts::{Item, Listed, Node, Observation, Pod, Source};
 use crate::gates::{self, GateInput, HardStop, RunContext};
+use crate::state::Since;
 
 /// How often a run looks at the world when nothing wakes it, in seconds.
 pub(super) const LOOK_SECONDS: i64 = 10;
@@ -33,6 +35,8 @@ pub(super) struct Run<'a> {
     pub(super) acts: Vec<Act>,
     pub(super) wake_at: Timestamp,
     pub(super) done: bool,
+    pub(super) hand_over: bool,
+    asked: Option<(Moment, Vec<Finding>)>,
     /// What a person waived of the findings that were asked last, as it was.
     waived: Vec<FindingRecord>,
 }
@@ -67,6 +71,8 @@ impl<'a> Run<'a> {
             acts: Vec::new(),
             wake_at: after(input.now, LOOK_SECONDS),
             done: false,
+            hand_over: false,
+            asked: None,
             waived: Vec::new(),
         }
     }
@@ -76,7 +82,14 @@ impl<'a> Run<'a> {
             Phase::Pending.as_str().clone_into(&mut self.status.phase);
         }
         super::super::report::conditions::update(&mut self.status, self.input.now);
-        Step { status: self.status, acts: self.acts, wake_at: self.wake_at, done: self.done }
+        Step {
+            status: self.status,
+            acts: self.acts,
+            wake_at: self.wake_at,
+            done: self.done,
+            hand_over: self.hand_over,
+            asked: self.asked,
+        }
     }
 
     // --- the record ---
@@ -207,6 +220,8 @@ impl<'a> Run<'a> {
             now: self.input.now,
         };
         let mut findings = gates::evaluate(&input);
+        Since::of(self.input.facts, self.input.settings).fill(&mut findings);
+        self.asked = Some((moment, findings.clone()));
         self.waived.clear();
         for finding in &mut findings {
             if finding.stops() && self.is_waived(moment, finding) {
@@ -225,12 +240,12 @@ impl<'a> Run<'a> {
             was_unschedulable: self.was_unschedulable(),
             returned_at: parse_time(self.status.returned_at.as_ref()),
             baseline: self.status.baseline.iter().filter_map(finding_of).collect(),
-            leader_on_target: self.input.leader_on_target,
             hard_stop: self
                 .status
                 .window
                 .as_ref()
                 .map(|window| HardStop { opening: window.opening.clone(), at: parse_time(Some(&window.ends_at)) }),
+            leader_on_target: self.input.seat.map(|_| self.seat() == Seat::Stuck),
         }
     }
 

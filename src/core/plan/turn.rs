@@ -5,39 +5,46 @@
 //! others from their updates; it is first again once it is free. How many may be away at a time is not decided here.
 
 use super::run::Run;
-use super::seat::OwnSeat;
 use crate::api::{Phase, Trigger};
 use crate::facts::{Item, Maintenance, Source};
 
 /// What a wish is ordered by: the leader's node last, then age, then name.
 type Place<'a> = (bool, Option<jiff::Timestamp>, &'a str);
 
-/// The wish that comes before this one, if there is one. A manual wish waits for nobody.
-pub(super) fn who_is_first<'a>(run: &Run<'a>) -> Result<Option<&'a Maintenance>, &'static str> {
+/// Why it is not this wish's turn; none if it is. A person's wish waits for nobody.
+pub(super) fn waits_for(run: &Run<'_>) -> Option<String> {
     if run.trigger() == Trigger::Manual {
-        return Ok(None);
+        return None;
     }
     let Some(items) = run.current(&run.input.facts.maintenances, Maintenance::SPEC.max_age_seconds) else {
-        return Err("who else waits could not be read");
+        return Some("who else waits could not be read".to_owned());
     };
     let leader = run.input.seat.map(|seat| seat.node.as_str());
-    let place = |one: &'a Maintenance| -> Place<'a> {
-        (leader == Some(one.node_name.as_str()), one.created, one.metadata.name.as_str())
-    };
     let mut own = None;
     let mut first: Option<&Maintenance> = None;
     for item in items {
-        let Item::Good(one) = item else { return Err("a record of the others could not be understood") };
+        let one = match item {
+            Item::Good(one) => one,
+            Item::Malformed(bad) => return Some(format!("{} could not be understood, and may come first", bad.object)),
+        };
         if one.metadata.name == run.name() {
-            own = Some(place(one));
-        } else if one.phase == Phase::Pending.as_str()
-            && one.trigger == Trigger::Unattended.as_str()
-            && !one.blocked
-            && first.is_none_or(|first| place(one) < place(first))
-        {
+            own = Some(place(one, leader));
+        } else if waits(one) && first.is_none_or(|first| place(one, leader) < place(first, leader)) {
             first = Some(one);
         }
     }
-    let Some(own) = own else { return Err("the record itself is not in the list yet") };
-    Ok(first.filter(|first| place(first) < own))
+    let Some(own) = own else { return Some("the record itself is not in the list yet".to_owned()) };
+    first.filter(|first| place(first, leader) < own).map(|first| {
+        let (node, name) = (&first.node_name, &first.metadata.name);
+        format!("{node} comes first ({name})")
+    })
+}
+
+fn place<'a>(one: &'a Maintenance, leader: Option<&str>) -> Place<'a> {
+    (leader == Some(one.node_name.as_str()), one.created, &one.metadata.name)
+}
+
+/// An unattended wish that could start if it were its turn.
+fn waits(one: &Maintenance) -> bool {
+    one.phase == Phase::Pending.as_str() && one.trigger == Trigger::Unattended.as_str() && !one.blocked
 }

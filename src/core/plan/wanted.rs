@@ -36,6 +36,10 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
     let mut sources = moment_of(phase).map_or_else(BTreeSet::new, |moment| gates::sources_of(moment, settings));
     // Who is cordoned, who booted anew, who said halt: asked in every phase.
     sources.extend([SourceId::Nodes, SourceId::ConfigMaps]);
+    if phase == Phase::Pending {
+        // Whether another replica could lead, should our own pod be on the node.
+        sources.insert(SourceId::OwnPods);
+    }
     if phase.is_terminal() {
         sources.insert(SourceId::ActionPods);
     }

@@ -138,6 +138,7 @@ mod tests {
             status: "block".into(),
             reason: reason.into(),
             message: message.into(),
+            since: None,
             evidence: Vec::new(),
         }
     }

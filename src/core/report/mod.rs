@@ -5,6 +5,7 @@
 mod check;
 pub(crate) mod conditions;
 pub mod delivery;
+pub mod events;
 mod follow;
 mod history;
 pub mod matrix;

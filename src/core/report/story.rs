@@ -428,6 +428,7 @@ mod tests {
                 status: "block".into(),
                 reason: "KubeletUnreachable".into(),
                 message: "1 of 9".into(),
+                since: None,
                 evidence: vec![EvidenceRecord {
                     object: "worker1 -> worker2".into(),
                     field: "dial".into(),

@@ -4,6 +4,7 @@
 //! channel to the records' only writer. What is sent when is decided in `maint_core::report::delivery`.
 
 mod client;
+mod events;
 mod lanes;
 mod receiver;
 mod secret;
@@ -11,6 +12,7 @@ mod signature;
 #[cfg(test)]
 mod tests;
 
+pub use events::{EventCounts, EventPoster, Events, Tell};
 pub use lanes::{Delivery, Outcome, Post, deliver};
 pub use receiver::{Letter, Receiver, receivers};
 pub use secret::SecretError;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use maint_core::api::record::Maintenance;
 use maint_core::config::Settings;
-use maint_core::plan;
+use maint_core::plan::{self, OwnSeat};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use super::aside::{Aside, Herald};
 use super::outbox::{Courier, Outbox};
 use super::records::Records;
 use super::watch::{Changed, watch};
@@ -31,6 +32,8 @@ pub enum Ended {
     LeaseLost,
     /// Another leader's term is in a record: ours is over.
     Overtaken,
+    /// A run waits for another leader, since our own pod is on its node; no driver is at work any more.
+    HandOver,
     /// The tasks were asked to stop; no driver is at work any more.
     Stopped,
 }
@@ -49,8 +52,10 @@ pub struct Controller<O, F, R> {
     pub settings: Arc<Settings>,
     /// Takes messages out.
     pub courier: Arc<Courier>,
-    /// The node that our own pod runs on, where no other replica could take over.
-    pub stuck_on: Option<String>,
+    /// Where our own pod runs, where known.
+    pub seat: Option<OwnSeat>,
+    /// The leader's memory, and Events.
+    pub aside: Aside,
 }
 
 struct Running {
@@ -137,7 +142,8 @@ where
                 wake: Arc::clone(&wake),
                 start: Arc::clone(start),
                 outbox: Outbox::new(Arc::clone(&self.courier), name.clone(), Arc::clone(&wake)),
-                stuck_on: self.stuck_on.clone(),
+                seat: self.seat.clone(),
+                herald: Herald::new(self.aside.clone()),
             };
             let handle = self.env.tasks.spawn(driver.run());
             let watching = self.watch_node(&record.spec.node_name, Arc::clone(&wake));
@@ -194,6 +200,7 @@ async fn reap(running: &mut BTreeMap<String, Running>) -> Option<Ended> {
         match driver.handle.await {
             Ok(Some(DriverEnd::Overtaken)) => return Some(Ended::Overtaken),
             Ok(Some(DriverEnd::LeaseLost) | None) => return Some(Ended::LeaseLost),
+            Ok(Some(DriverEnd::HandOver)) => return Some(Ended::HandOver),
             Ok(Some(end)) => tracing::info!(record = name, ?end, "Finished"),
             // A panic ends that driver only; the next look starts it anew.
             Err(error) => tracing::error!(record = name, %error, "a driver broke"),

@@ -7,9 +7,10 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
-use maint_core::plan::{self, Step, StepInput};
+use maint_core::plan::{self, OwnSeat, Step, StepInput};
 use tokio::sync::{Mutex, Notify};
 
+use super::aside::Herald;
 use super::outbox::Outbox;
 use super::records::Records;
 use crate::execute::{Fenced, WriteError};
@@ -39,6 +40,8 @@ pub enum DriverEnd {
     Done,
     /// The record is gone.
     Gone,
+    /// The run may start under another leader: our own pod is on its node.
+    HandOver,
     /// The lease is lost: the process must end.
     LeaseLost,
     /// Another leader has written the record with a higher term: ours is over, whatever the lease says.
@@ -63,8 +66,10 @@ pub struct Driver<O, F, R> {
     pub start: Arc<Mutex<()>>,
     /// Messages on their way.
     pub outbox: Outbox,
-    /// The node that our own pod runs on, where known and where it cannot hand over.
-    pub stuck_on: Option<String>,
+    /// Where our own pod runs, where known.
+    pub seat: Option<OwnSeat>,
+    /// Tells and remembers beside the run.
+    pub(super) herald: Herald,
 }
 
 /// Waits between tries that failed, longer each time. Without jitter: one driver writes a record, so nobody else comes
@@ -133,10 +138,15 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let start = Arc::clone(&self.start);
         let _starting = if pending { Some(start.lock().await) } else { None };
         let step = self.decide(&record, refusals, term).await;
+        let old = record.status.clone();
         let record = match self.write(record, step.status.clone(), last_write).await {
             Ok(record) => record,
             Err(turn) => return turn,
         };
+        self.herald.wrote(old.as_ref(), &record, self.clock.now());
+        if step.hand_over {
+            return Turn::End(DriverEnd::HandOver);
+        }
         refusals.clear();
         for act in &step.acts {
             tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
@@ -168,9 +178,10 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             settings: &self.settings,
             term,
             refusals,
-            leader_on_target: self.stuck_on.as_ref().map(|node| *node == record.spec.node_name),
+            seat: self.seat.as_ref(),
             now,
         });
+        self.herald.looked(&facts, &step, &self.settings, now);
         self.outbox.mark(&mut step.status.outbox);
         step
     }

@@ -4,15 +4,19 @@
 //! remembers nothing that matters: the next leader starts it anew and goes on with the same outcome. The controller
 //! only starts drivers and wakes them.
 
+mod aside;
 mod controller;
 mod driver;
+mod keeper;
 mod outbox;
 mod records;
 mod reporter;
 mod watch;
 
+pub use aside::Aside;
 pub use controller::{Controller, Ended};
 pub use driver::{Driver, DriverEnd, Ports};
+pub use keeper::{Keeper, Notes};
 pub use outbox::Courier;
 pub use records::{KubeRecords, Records};
 pub use reporter::Reporter;

@@ -10,8 +10,10 @@ mod kured_lock;
 mod node;
 mod port;
 mod report;
+mod state;
 
 use http::Method;
+use maint_core::api::names;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
 use maint_core::plan::{Act, Eviction, FINALIZER};
@@ -21,6 +23,7 @@ pub use call::{Form, WRITE_LIMIT, send};
 pub use error::WriteError;
 pub use port::{Fenced, Performed};
 pub use report::{KubeReports, REPORTS, Reports};
+pub use state::StateWrite;
 
 use crate::lead::LeaseGuard;
 use crate::runtime::Clock;
@@ -117,6 +120,17 @@ impl Fenced for KubeFenced {
         let path = format!("{RECORDS}/{name}/status?fieldManager=maint");
         let answer = self.call(guard, Method::PUT, &path, Form::Json, &body).await?;
         serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+    }
+
+    async fn write_state(&self, guard: &LeaseGuard, write: &StateWrite) -> Result<(), WriteError> {
+        let base = format!("/api/v1/namespaces/{}/configmaps", self.settings.namespace);
+        let body = state::body(write, &self.settings.namespace);
+        if write.resource_version.is_none() {
+            let path = format!("{base}?fieldManager=maint");
+            return self.call(guard, Method::POST, &path, Form::Json, &body).await.map(drop);
+        }
+        let path = format!("{base}/{}?fieldManager=maint", names::STATE_CONFIG_MAP);
+        self.call(guard, Method::PATCH, &path, Form::Merge, &body).await.map(drop)
     }
 
     async fn perform(&self, guard: &LeaseGuard, record: &Maintenance, act: &Act) -> Result<Performed, WriteError> {

@@ -5,7 +5,7 @@ use std::future::Future;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::plan::Act;
 
-use super::WriteError;
+use super::{StateWrite, WriteError};
 use crate::lead::LeaseGuard;
 
 /// What came of an act.
@@ -15,7 +15,7 @@ pub struct Performed {
     pub refused: Vec<(String, String)>,
 }
 
-/// Writes that change nodes, pods and the status of records.
+/// Writes that change nodes, pods, the status of records and what the leader remembers.
 pub trait Fenced: Send + Sync {
     /// Writes a record's status, guarded by the record's resourceVersion.
     ///
@@ -27,6 +27,16 @@ pub trait Fenced: Send + Sync {
         record: &Maintenance,
         status: &MaintenanceStatus,
     ) -> impl Future<Output = Result<Maintenance, WriteError>> + Send;
+
+    /// Writes what the leader remembers, guarded by the ConfigMap's resourceVersion.
+    ///
+    /// # Errors
+    /// [`WriteError::Conflict`] where somebody wrote it, or created it, since it was read: the caller reads again.
+    fn write_state(
+        &self,
+        guard: &LeaseGuard,
+        write: &StateWrite,
+    ) -> impl Future<Output = Result<(), WriteError>> + Send;
 
     /// Does one act.
     ///

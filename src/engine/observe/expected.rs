@@ -3,11 +3,10 @@
 //! The `kubernetes` EndpointSlice is no answer to that: a stopped server vanishes from it at once, a killed one stays
 //! for fifteen seconds. Node labels, the settings and the last known good set are; the slice only adds.
 
-use std::collections::BTreeMap;
-
 use maint_core::api::names;
 use maint_core::config::Settings;
 use maint_core::facts::{ConfigMap, Facts, FailureKind, Item, Node, Observation};
+use maint_core::state::parse_api_servers;
 
 /// An API server that should be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,14 +86,6 @@ pub(super) fn node_names(facts: &Facts) -> Vec<String> {
         .collect();
     found.sort();
     found
-}
-
-/// The last known good set as ConfigMap `maint-state` keeps it: a JSON object from name to `host:port`.
-///
-/// # Errors
-/// If it is anything else.
-pub fn parse_known_good(text: &str) -> Result<BTreeMap<String, String>, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 struct Set<'a> {
@@ -183,7 +174,7 @@ impl Set<'_> {
                 _ => continue,
             };
             let Some(text) = map.data.get(names::STATE_API_SERVERS_KEY) else { continue };
-            let known = parse_known_good(text).map_err(|error| {
+            let known = parse_api_servers(text).map_err(|error| {
                 (FailureKind::Partial, format!("{at}: data.{} cannot be read: {error}", names::STATE_API_SERVERS_KEY))
             })?;
             for (name, address) in known {

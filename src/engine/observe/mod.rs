@@ -24,7 +24,7 @@ use crate::runtime::Clock;
 
 pub(crate) use api_servers::ask_again;
 pub use api_servers::{ServerClient, ask_all};
-pub use expected::{Expected, Origin, expected, parse_known_good};
+pub use expected::{Expected, Origin, expected};
 pub use reader::KubeReader;
 
 /// Sources that are read at a time.
@@ -151,6 +151,7 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list(&mut facts.dns_pods),
             self.list_row(&mut facts.target_pods, &Pod::ON_TARGET),
             self.list_row(&mut facts.action_pods, &Pod::ACTIONS),
+            self.list_row(&mut facts.own_pods, &Pod::OWN),
             self.list(&mut facts.deployments),
             self.list(&mut facts.horizontal_pod_autoscalers),
             self.list(&mut facts.pod_disruption_budgets),

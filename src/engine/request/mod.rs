@@ -3,6 +3,8 @@
 //! None of this needs a lease, and none of it can touch a cordon, a pod or a record's status: this port has no way to
 //! express that.
 
+mod events;
+
 use http::Method;
 use maint_core::api::names;
 use maint_core::api::record::{Maintenance, Word};

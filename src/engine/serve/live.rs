@@ -9,12 +9,13 @@ use maint_core::config::{NotifyError, Settings};
 
 use super::{Health, Replica, ReplicaEnd, listen};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
-use crate::deliver::receivers;
+use crate::deliver::{EventPoster, receivers};
 use crate::drive::{KubeRecords, Ports};
 use crate::execute::{KubeFenced, KubeReports, RECORDS};
 use crate::lead::{ClientSource, KubernetesLease, LeadError};
 use crate::observe::{KubeReader, Observer, expected};
 use crate::ports::{Observe as _, Wanted};
+use crate::request::Requests;
 use crate::runtime::{Env, TaskOwner};
 
 /// How long a stop may take.
@@ -94,7 +95,11 @@ pub async fn serve(
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), sources),
         reports: Some(Arc::new(KubeReports::new(call.clone(), clock.clone()))),
-        watches: Some(call),
+        watches: Some(call.clone()),
+        events: Some(EventPoster {
+            requests: Requests::new(call, clock.clone(), settings.namespace.clone()),
+            instance: options.pod.clone(),
+        }),
         receivers: receivers(&settings.notify)?,
         pod: options.pod.clone(),
         node: options.node.clone(),

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use maint_core::config::Settings;
 use maint_core::election::{Lost, Term};
+use maint_core::plan::{self, OwnSeat};
 use tokio::sync::watch;
 
 use super::Health;
-use crate::deliver::{Post, deliver};
-use crate::drive::{Controller, Courier, Ended, Ports, Records, Reporter};
+use crate::deliver::{EventPoster, Events, Post, deliver};
+use crate::drive::{Aside, Controller, Courier, Ended, Keeper, Ports, Records, Reporter};
 use crate::execute::{Fenced, Reports};
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
 use crate::ports::Observe;
@@ -17,6 +19,10 @@ use crate::runtime::Env;
 
 /// How long giving the Lease up may take at the end.
 const RESIGN_LIMIT: Duration = Duration::from_secs(10);
+/// How often a follower looks whether a run on its own node is over.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// A leader that got the Lease back while it left it to others does not hand over again for so long, in seconds.
+const HAND_OVER_PAUSE: i64 = 600;
 
 /// A replica and its world.
 pub struct Replica<O, F, R, L, P> {
@@ -32,6 +38,8 @@ pub struct Replica<O, F, R, L, P> {
     pub watches: Option<kube::Client>,
     /// Reports of windows; none where nobody makes them.
     pub reports: Option<Arc<dyn Reports>>,
+    /// Posts Events while it leads; none where nobody takes them.
+    pub events: Option<EventPoster>,
     /// Receivers of messages.
     pub receivers: Vec<P>,
     /// Name of our own pod, or of this process.
@@ -68,44 +76,29 @@ where
     /// # Errors
     /// If the election's settings make no sense.
     pub async fn run(self) -> Result<ReplicaEnd, LeadError> {
-        let Self { env, settings, ports, lease, watches, reports, receivers, pod, node, health } = self;
+        let Self { env, settings, ports, lease, watches, reports, events, receivers, pod, node, health } = self;
         let names = receivers.iter().map(|receiver| receiver.name().to_owned()).collect();
         let (delivery, results) = deliver(&env, receivers);
         let courier = Courier::start(&env, delivery, names, results);
         let candidacy = stand(&env, lease, &settings.election, &pod)?;
-        tell_known_term(&ports, &candidacy).await;
+        let office = Office { env: env.clone(), settings, ports, watches, reports, events, courier };
+        tell_known_term(&office.ports, &candidacy).await;
         let stopping = env.tasks.stopping();
         let mut leadership = candidacy.leadership();
+        let mut abstaining = false;
+        let mut look_at = env.clock.instant();
         loop {
             let now = leadership.borrow_and_update().clone();
             health.set_leadership(&now);
             match now {
                 Leadership::Leading(guard) => {
                     tracing::info!(term = guard.term().0, identity = candidacy.identity(), "Leading");
-                    let controller = Controller {
-                        ports: Arc::clone(&ports),
-                        watches: watches.clone(),
-                        env: env.clone(),
-                        guard: guard.clone(),
-                        settings: Arc::clone(&settings),
-                        courier: Arc::clone(&courier),
-                        stuck_on: node.clone(),
-                    };
-                    let reporter = reports.clone().map(|reports| Reporter {
-                        ports: Arc::clone(&ports),
-                        reports,
-                        guard: guard.clone(),
-                        clock: env.clock.clone(),
-                        settings: Arc::clone(&settings),
-                        courier: Arc::clone(&courier),
-                    });
-                    // The reporter ends with the controller, before the Lease is given up.
-                    let ended = tokio::select! {
-                        biased;
-                        ended = controller.run() => ended,
-                        () = report(reporter) => Ended::LeaseLost,
-                    };
-                    return Ok(match ended {
+                    let seat = node.clone().map(|node| seat(node, abstaining, env.clock.now()));
+                    return Ok(match office.lead(&guard, seat).await {
+                        Ended::HandOver => {
+                            abstaining = hand_over(&env, &candidacy).await;
+                            continue;
+                        }
                         Ended::Stopped => resign(&env, &candidacy).await,
                         Ended::Overtaken => ReplicaEnd::Overtaken,
                         Ended::LeaseLost => why_lost(&mut leadership, &guard).await,
@@ -121,16 +114,108 @@ where
                 changed = leadership.changed() => if changed.is_err() {
                     return Ok(ReplicaEnd::ElectionBroke);
                 },
+                () = env.clock.sleep_until(look_at), if node.is_some() => {
+                    look_at = env.clock.instant() + LOOK_EVERY;
+                    abstaining = stay_away(&office.ports, &candidacy, node.as_deref(), abstaining).await;
+                }
             }
         }
     }
 }
 
-async fn report<O, F, R: Records>(reporter: Option<Reporter<O, F, R>>) {
-    match reporter {
-        Some(reporter) => reporter.run().await,
-        None => std::future::pending().await,
+/// What a leader works with.
+struct Office<O, F, R> {
+    env: Env,
+    settings: Arc<Settings>,
+    ports: Arc<Ports<O, F, R>>,
+    watches: Option<kube::Client>,
+    reports: Option<Arc<dyn Reports>>,
+    events: Option<EventPoster>,
+    courier: Arc<Courier>,
+}
+
+impl<O, F, R> Office<O, F, R>
+where
+    O: Observe + 'static,
+    F: Fenced + 'static,
+    R: Records + 'static,
+{
+    /// Leads; when it ends, nothing that rests on the lease is at work any more.
+    async fn lead(&self, guard: &LeaseGuard, seat: Option<OwnSeat>) -> Ended {
+        let (events, telling) = match self.events.clone() {
+            Some(poster) => {
+                let (events, task) = Events::start(&self.env, poster);
+                (events, Some(task))
+            }
+            None => (Events::nowhere(), None),
+        };
+        let aside = Aside { events, notes: Arc::default() };
+        let keeper = Keeper {
+            ports: Arc::clone(&self.ports),
+            clock: self.env.clock.clone(),
+            guard: guard.clone(),
+            settings: Arc::clone(&self.settings),
+            aside: aside.clone(),
+        };
+        let keeping = self.env.tasks.spawn(keeper.run());
+        let reporting = self.reports.clone().map(|reports| {
+            let reporter = Reporter {
+                ports: Arc::clone(&self.ports),
+                reports,
+                guard: guard.clone(),
+                clock: self.env.clock.clone(),
+                settings: Arc::clone(&self.settings),
+                courier: Arc::clone(&self.courier),
+            };
+            self.env.tasks.spawn(reporter.run())
+        });
+        let controller = Controller {
+            ports: Arc::clone(&self.ports),
+            watches: self.watches.clone(),
+            env: self.env.clone(),
+            guard: guard.clone(),
+            settings: Arc::clone(&self.settings),
+            courier: Arc::clone(&self.courier),
+            seat,
+            aside,
+        };
+        let ended = controller.run().await;
+        for task in telling.into_iter().chain(reporting).chain([keeping]) {
+            task.abort();
+            let _ = task.await;
+        }
+        ended
     }
+}
+
+/// Our own seat. Who got the Lease back because nobody else took it tries again only after a while.
+fn seat(node: String, abstained: bool, now: Timestamp) -> OwnSeat {
+    let pause = SignedDuration::from_secs(if abstained { HAND_OVER_PAUSE } else { 0 });
+    OwnSeat { node, hand_over_from: now.checked_add(pause).unwrap_or(Timestamp::MAX) }
+}
+
+/// Gives the Lease up and leaves it to others; one that nobody renews is taken all the same.
+async fn hand_over(env: &Env, candidacy: &Candidacy) -> bool {
+    let abstaining = candidacy.abstain(true).await.is_ok();
+    let released = env.clock.timeout(RESIGN_LIMIT, candidacy.release()).await;
+    tracing::info!(?released, "handed over: a run on our own node needs another leader");
+    abstaining
+}
+
+/// Leaves a released Lease to others while a run on our own node is not over. Where the records cannot be read it stays
+/// as it is.
+async fn stay_away<O, F, R: Records>(
+    ports: &Ports<O, F, R>,
+    candidacy: &Candidacy,
+    node: Option<&str>,
+    before: bool,
+) -> bool {
+    let (Some(node), Ok(records)) = (node, ports.records.list(false).await) else { return before };
+    let now = plan::abstains(&records, node);
+    if now != before && candidacy.abstain(now).await.is_err() {
+        return before;
+    }
+    now
 }
 
 /// A deleted Lease would begin at a low term again; records know better. Where they cannot be read yet, the fence of

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use maint_core::config::Settings;
 use maint_core::report::delivery::Attempt;
 use maint_engine::client::{ClientError, Failover};
-use maint_engine::deliver::{Letter, Post};
+use maint_engine::deliver::{EventPoster, Letter, Post};
 use maint_engine::drive::{KubeRecords, Ports};
 use maint_engine::execute::{KubeFenced, KubeReports};
 use maint_engine::lead::{ClientSource, KubernetesLease};
 use maint_engine::observe::{KubeReader, Observer};
 use maint_engine::ports::Servers;
+use maint_engine::request::Requests;
 use maint_engine::runtime::{Env, TaskOwner};
 use maint_engine::serve::{Health, Replica};
 
@@ -95,11 +96,15 @@ fn start(
                 clock.clone(),
             ),
             fenced: KubeFenced::new(call.clone(), clock.clone(), Settings::clone(&settings)),
-            records: KubeRecords::new(call.clone(), clock),
+            records: KubeRecords::new(call.clone(), clock.clone()),
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), ways),
         reports: Some(Arc::new(KubeReports::new(call.clone(), env.clock.clone()))),
-        watches: Some(call),
+        watches: Some(call.clone()),
+        events: Some(EventPoster {
+            requests: Requests::new(call, clock, settings.namespace.clone()),
+            instance: name.to_owned(),
+        }),
         receivers: vec![stage.mail.clone()],
         pod: name.to_owned(),
         node: None,

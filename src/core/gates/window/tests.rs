@@ -51,12 +51,26 @@ fn begun(mut case: Case, runs: &[(&str, &str)]) -> Case {
         json!({
             "metadata": {"name": format!("r{index}")},
             "spec": {"nodeName": node},
-            "status": {"phase": "Failed", "window": {"opening": opening, "endsAt": "2026-11-30T02:30:00Z"}},
+            "status": {"phase": "Succeeded", "window": {"opening": opening, "endsAt": "2026-11-30T02:30:00Z"}},
         })
     };
     let records: Vec<Value> = runs.iter().enumerate().map(record).collect();
     case.facts.maintenances = known(&records);
     case
+}
+
+/// The same, and one of them says this besides.
+fn told_of(mut case: Case, node: &str, opening: &str, status: &Value) -> Case {
+    let mut record = json!({
+        "metadata": {"name": "told"},
+        "spec": {"nodeName": node},
+        "status": {"phase": "Succeeded", "window": {"opening": opening, "endsAt": "2026-11-30T02:30:00Z"}},
+    });
+    for (key, value) in status.as_object().into_iter().flatten() {
+        record["status"][key] = value.clone();
+    }
+    case.facts.maintenances = known(&[record]);
+    limit(case, 3)
 }
 
 /// Leases of the three nodes, renewed so many seconds ago.
@@ -85,7 +99,9 @@ fn limit(mut case: Case, nodes: u32) -> Case {
 
 #[test]
 fn answers() {
-    use Reason::{ClockSkew, NoWindowConfigured, OutsideWindow, Passed, WindowFull, WindowTooShort};
+    use Reason::{
+        ClockSkew, NoWindowConfigured, OutsideWindow, Passed, WindowFull, WindowStopped, WindowTooShort, WindowTried,
+    };
     use Status::{Block, NotApplicable, Pass, Unknown, Warn};
     let here = "nightly-2026-11-29";
     let rows: Vec<(&str, Case, Status, Reason, &str)> = vec![
@@ -158,6 +174,54 @@ fn answers() {
             Block,
             WindowFull,
             "2 of 2 nodes were begun in nightly-2026-11-29: worker1, worker3",
+        ),
+        // What came of them.
+        (
+            "one failed",
+            told_of(case(OPEN), "worker1", here, &json!({"phase": "Failed", "outcome": "DrainDeadline"})),
+            Block,
+            WindowStopped,
+            "Maintenance told of nightly-2026-11-29 on worker1 is or was Failed (DrainDeadline): nobody else starts in this window",
+        ),
+        (
+            "one is held",
+            told_of(
+                case(OPEN),
+                "worker1",
+                here,
+                &json!({"phase": "Held", "outcome": "NodeNotBack", "heldAt": "2026-11-30T00:50:00Z"}),
+            ),
+            Block,
+            WindowStopped,
+            "Maintenance told of nightly-2026-11-29 on worker1 is or was Held (NodeNotBack)",
+        ),
+        (
+            "one was held and went on by itself",
+            told_of(case(OPEN), "worker1", here, &json!({"heldAt": "2026-11-30T00:50:00Z"})),
+            Block,
+            WindowStopped,
+            "Maintenance told of nightly-2026-11-29 on worker1 is or was held for a while",
+        ),
+        (
+            "one failed in another window",
+            told_of(case(OPEN), "worker1", "nightly-2026-11-22", &json!({"phase": "Failed"})),
+            Pass,
+            Passed,
+            "window nightly is open",
+        ),
+        (
+            "this node was tried and called off",
+            told_of(case(OPEN), "worker2", here, &json!({"phase": "Cancelled", "outcome": "Cancelled"})),
+            Block,
+            WindowTried,
+            "Maintenance told of nightly-2026-11-29 ended without success (Cancelled): the next try is the next window",
+        ),
+        (
+            "another node was called off",
+            told_of(case(OPEN), "worker1", here, &json!({"phase": "Cancelled", "outcome": "Cancelled"})),
+            Pass,
+            Passed,
+            "window nightly is open",
         ),
         // The hard stop.
         (

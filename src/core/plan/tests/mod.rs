@@ -8,6 +8,8 @@ mod happy;
 mod people;
 mod play;
 mod properties;
+mod seat;
 mod table;
+mod turn;
 mod windows;
 mod world;

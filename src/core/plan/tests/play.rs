@@ -122,7 +122,7 @@ impl Play {
             settings: &self.scene.settings,
             term: self.scene.term,
             refusals,
-            leader_on_target: None,
+            seat: self.scene.seat.as_ref(),
             now: self.scene.now,
         };
         let decided = step(&input);

@@ -11,6 +11,7 @@ use crate::config::Settings;
 use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source};
 use crate::gates::testing::{self, World, api_servers, controller_manager_lease, green_matrix, node_lease};
 use crate::matrix::{CellVerdict, Readiness};
+use crate::plan::OwnSeat;
 
 pub(super) const TARGET: &str = "worker2";
 pub(super) const UID: &str = "uid-record";
@@ -77,6 +78,10 @@ pub(super) struct Scene {
     /// Boot IDs that action pods were created for.
     pub pods_created: Vec<String>,
     pub refusals: Vec<String>,
+    /// Records of other nodes, as the API has them.
+    pub others: Vec<Value>,
+    /// Where our own pod runs, where that is known.
+    pub seat: Option<OwnSeat>,
     version: u64,
     boots: u64,
 }
@@ -134,6 +139,8 @@ impl Scene {
             coming: Vec::new(),
             pods_created: Vec::new(),
             refusals: Vec::new(),
+            others: Vec::new(),
+            seat: None,
             version: 1,
             boots: 0,
         }
@@ -155,6 +162,7 @@ impl Scene {
         };
         facts.target_pods = pods(SourceId::TargetPods);
         facts.action_pods = pods(SourceId::ActionPods);
+        facts.own_pods = pods(SourceId::OwnPods);
         facts.api_servers = api_servers(&[Readiness::Ready, Readiness::Ready, Readiness::Ready]);
         if let Observation::Known { at, .. } = &mut facts.api_servers {
             *at = self.now;
@@ -186,7 +194,8 @@ impl Scene {
             leases.push(lease);
         }
         *self.world.of(SourceId::Leases) = leases;
-        let records = self.record.iter().map(|record| serde_json::to_value(record).expect("JSON")).collect();
+        let own = self.record.iter().map(|record| serde_json::to_value(record).expect("JSON"));
+        let records = own.chain(self.others.iter().cloned()).collect();
         *self.world.of(SourceId::Maintenances) = records;
     }
 

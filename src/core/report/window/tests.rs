@@ -34,6 +34,7 @@ fn finding(gate: &str, reason: &str, message: &str) -> FindingRecord {
         reason: reason.into(),
         message: message.into(),
         evidence: vec![],
+        since: None,
     }
 }
 

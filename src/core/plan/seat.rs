@@ -1,0 +1,79 @@
+//! Our own pod on the target: a leader never drains the node that it runs on. It hands over, or the run does not start.
+//!
+//! Before commit a leader that took an expired Lease and finds itself on the target only puts back. After commit the
+//! node goes down under it anyway: whoever leads goes on to prove it. With `[run] allow_self` the only replica may
+//! start; its pod is evicted last, and the run goes on where it runs again.
+
+use jiff::Timestamp;
+
+use super::phase_of;
+use super::run::Run;
+use crate::api::record::Maintenance;
+use crate::facts::{Item, Maintenance as Record, Pod, Source};
+
+/// Where our own pod runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnSeat {
+    /// The node.
+    pub node: String,
+    /// Until then this leader does not hand over: it got the Lease back because nobody took it.
+    pub hand_over_from: Timestamp,
+}
+
+/// How our own pod stands to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seat {
+    /// On another node, or nobody knows where.
+    Elsewhere,
+    /// On the target, and another replica is Ready on another node.
+    HandsOver,
+    /// On the target, nobody else is there, and that is allowed.
+    Alone,
+    /// On the target, and nothing can be done about it.
+    Stuck,
+}
+
+impl Run<'_> {
+    /// How our own pod stands to this run. Which pods there are is known while it is Pending only.
+    pub(super) fn seat(&self) -> Seat {
+        let Some(seat) = self.input.seat.filter(|seat| seat.node == self.node_name()) else { return Seat::Elsewhere };
+        let Some(pods) = self.current(&self.input.facts.own_pods, Pod::OWN.max_age_seconds) else {
+            // Whether somebody could take over is not known.
+            return Seat::Stuck;
+        };
+        let namespace = &self.input.settings.namespace;
+        let elsewhere = |pod: &Pod| pod.node_name.as_ref().is_some_and(|node| *node != seat.node);
+        let other = pods.iter().any(|item| match item {
+            Item::Good(pod) => pod.is_own(namespace) && pod.is_ready() && elsewhere(pod),
+            Item::Malformed(_) => false,
+        });
+        match other {
+            true if self.input.now >= seat.hand_over_from => Seat::HandsOver,
+            true => Seat::Stuck,
+            false if self.settings().allow_self => Seat::Alone,
+            false => Seat::Stuck,
+        }
+    }
+
+    /// Before commit: we lead a run on the node that we run on, and nobody allowed that.
+    pub(super) fn must_give_up_its_own_node(&self) -> bool {
+        !self.settings().allow_self && self.input.seat.is_some_and(|seat| seat.node == self.node_name())
+    }
+}
+
+/// Whether another run is in flight, or may be.
+pub(super) fn others_in_flight(run: &Run<'_>) -> bool {
+    let records = run.current(&run.input.facts.maintenances, Record::SPEC.max_age_seconds);
+    records.is_none_or(|records| {
+        records.iter().any(|item| match item {
+            Item::Good(record) => record.in_flight() && record.metadata.uid != run.uid(),
+            Item::Malformed(_) => true,
+        })
+    })
+}
+
+/// Whether a replica on this node leaves a released Lease to others: a run on its own node waits, or is at work.
+#[must_use]
+pub fn abstains(records: &[Maintenance], node: &str) -> bool {
+    records.iter().any(|record| record.spec.node_name == node && !phase_of(record).is_terminal())
+}
