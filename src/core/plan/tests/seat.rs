@@ -11,7 +11,7 @@ use crate::api::{Reason, SourceId};
 use crate::plan::{Act, OwnSeat, Step, abstains};
 
 /// One of maint's own pods.
-fn own(name: &str, node: &str, ready: &str) -> Value {
+pub(super) fn own(name: &str, node: &str, ready: &str) -> Value {
     json!({
         "metadata": {"name": name, "namespace": "maint", "uid": format!("uid-{name}"),
             "labels": {"app.kubernetes.io/name": "maint"},

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::play::{Play, spec};
+use super::seat::own;
 use crate::api::{Phase, SourceId};
 use crate::plan::OwnSeat;
 
@@ -33,6 +34,9 @@ fn beside(others: Vec<Value>, trigger: &str, leader_on: Option<&str>) -> (Phase,
     record.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created));
     play.scene.others = others;
     play.scene.seat = leader_on.map(|node| OwnSeat { node: node.to_owned(), hand_over_from: jiff::Timestamp::MIN });
+    // Another replica could take over.
+    *play.scene.world.of(SourceId::OwnPods) =
+        vec![own("maint-1", "worker2", "True"), own("maint-2", "worker3", "True")];
     for _ in 0..4 {
         play.turn();
     }
