@@ -26,6 +26,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod time;
+mod windows;
 mod words;
 
 use std::path::PathBuf;
@@ -119,6 +120,8 @@ enum Verb {
     Show(show::Show),
     /// The last records, newest first
     History(history::History),
+    /// Whether unattended runs may start now, and when next. Asks no cluster
+    Windows(windows::Windows),
     /// Let everything wait
     Halt(halt::Halt),
     /// End the halt
@@ -159,6 +162,7 @@ pub async fn run() -> Exit {
         Verb::Status => status::run(&cli.common).await,
         Verb::Show(show) => show.run(&cli.common).await,
         Verb::History(history) => history.run(&cli.common).await,
+        Verb::Windows(windows) => windows.run(&cli.common),
         Verb::Halt(halt) => halt.run(&cli.common).await,
         Verb::Unhalt => halt::unhalt(&cli.common).await,
         Verb::Hold(hold) => hold.run(&cli.common).await,

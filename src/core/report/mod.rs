@@ -15,6 +15,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod text;
+mod windows;
 
 pub use check::{CheckReport, Clock, FindingReport, NodeReport, NotAsked, Origin, Question};
 pub use follow::Follow;
@@ -24,3 +25,4 @@ pub use status::{StatusInput, StatusReport, StatusVerdict, status};
 pub use story::{RunDocument, story, verdict};
 pub use table::length;
 pub use text::{check, since};
+pub use windows::{OpenReport, OpeningReport, WindowsReport, windows};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use maint_core::config::Settings;
 use maint_core::election::{Lost, Term};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::Health;
 use crate::deliver::{Post, deliver};
@@ -30,6 +30,8 @@ pub struct Replica<O, F, R, L, P> {
     pub lease: L,
     /// A client for the watches that wake; none where nothing can be watched.
     pub watches: Option<kube::Client>,
+    /// Wakes the controller now and then; none where only its own clock does.
+    pub ticks: Option<Arc<Notify>>,
     /// Receivers of messages.
     pub receivers: Vec<P>,
     /// Name of our own pod, or of this process.
@@ -66,7 +68,7 @@ where
     /// # Errors
     /// If the election's settings make no sense.
     pub async fn run(self) -> Result<ReplicaEnd, LeadError> {
-        let Self { env, settings, ports, lease, watches, receivers, pod, node, health } = self;
+        let Self { env, settings, ports, lease, watches, ticks, receivers, pod, node, health } = self;
         let names = receivers.iter().map(|receiver| receiver.name().to_owned()).collect();
         let (delivery, results) = deliver(&env, receivers);
         let courier = Courier::start(&env, delivery, names, results);
@@ -83,6 +85,7 @@ where
                     let controller = Controller {
                         ports: Arc::clone(&ports),
                         watches: watches.clone(),
+                        ticks: ticks.clone(),
                         env: env.clone(),
                         guard: guard.clone(),
                         settings: Arc::clone(&settings),

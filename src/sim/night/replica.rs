@@ -99,6 +99,7 @@ fn start(
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), ways),
         watches: Some(call),
+        ticks: None,
         receivers: vec![stage.mail.clone()],
         pod: name.to_owned(),
         node: None,
