@@ -27,6 +27,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod time;
+mod windows;
 mod words;
 
 use std::path::PathBuf;
@@ -122,6 +123,8 @@ enum Verb {
     History(history::History),
     /// What came of a window: who was maintained, who waits and why
     Report(report::Report),
+    /// Whether unattended runs may start now, and when next. Asks no cluster
+    Windows(windows::Windows),
     /// Let everything wait
     Halt(halt::Halt),
     /// End the halt
@@ -163,6 +166,7 @@ pub async fn run() -> Exit {
         Verb::Show(show) => show.run(&cli.common).await,
         Verb::History(history) => history.run(&cli.common).await,
         Verb::Report(report) => report.run(&cli.common).await,
+        Verb::Windows(windows) => windows.run(&cli.common),
         Verb::Halt(halt) => halt.run(&cli.common).await,
         Verb::Unhalt => halt::unhalt(&cli.common).await,
         Verb::Hold(hold) => hold.run(&cli.common).await,

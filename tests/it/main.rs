@@ -16,3 +16,4 @@ mod live;
 mod support;
 mod tidy;
 mod verbs;
+mod windows;

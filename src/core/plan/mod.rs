@@ -27,6 +27,7 @@
 //!   a gate that is red again, goes back to Verifying; a boot while settling starts its quiet time anew.
 //! - *Accepted.* A boot accepted by `resume --accept` ends `AcceptedUnproven` and is not written down as proven. A run
 //!   that is `NotSettled` has no cordon: accepting it ends it.
+//! - *Windows* bind unattended runs until commit. The hard stop is frozen at the start; a halt does not move it.
 //! - *Progress* of Settling is being more whole than ever before in that phase; what comes and goes is none.
 
 mod act;

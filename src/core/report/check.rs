@@ -39,7 +39,7 @@ crate::api::names! {
     Clock, "clock", {
         /// This machine's clock.
         Machine = "machine",
-        /// `--now`
+        /// `--now`, or `--at`.
         Given = "given",
         /// The newest `renewTime` of the Leases in the dump.
         NewestLease = "newest-lease",

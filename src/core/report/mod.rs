@@ -17,6 +17,7 @@ mod table;
 mod testing;
 mod text;
 mod window;
+mod windows;
 
 pub use check::{CheckReport, Clock, FindingReport, NodeReport, NotAsked, Origin, Question};
 pub use follow::Follow;
@@ -27,3 +28,4 @@ pub use story::{RunDocument, story, verdict};
 pub use table::length;
 pub use text::{check, since};
 pub use window::{ReportDocument, WindowInput, WindowVerdict, is_ripe, name_of, report_text, window_report};
+pub use windows::{OpenReport, OpeningReport, WindowsReport, windows};

@@ -21,4 +21,4 @@ mod words;
 
 pub use opening::{Opening, ended, next_openings};
 pub use state::{Closed, Open, WindowState, state};
-pub use words::told;
+pub use words::{local, local_time, told, universal};

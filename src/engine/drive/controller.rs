@@ -44,6 +44,9 @@ pub struct Controller<O, F, R> {
     pub ports: Arc<Ports<O, F, R>>,
     /// A client for the watches that wake; none where nothing can be watched.
     pub watches: Option<kube::Client>,
+    /// Wakes the controller now and then, beside its own clock; none in a simulated night. What it does when it is
+    /// woken is the same as ever: no decision rests on a tick.
+    pub ticks: Option<Arc<Notify>>,
     /// Time and tasks.
     pub env: Env,
     /// The lease.
@@ -109,6 +112,7 @@ where
                         known.wake.notify_one();
                     }
                 }
+                () = tick(self.ticks.as_deref()) => {}
                 () = self.env.clock.sleep(wait) => {}
             }
         };
@@ -185,6 +189,14 @@ where
         Some(self.env.tasks.spawn(async move {
             watch(&client, &clock, &path, |_| wake.notify_one()).await;
         }))
+    }
+}
+
+/// The next tick; never, where there are none.
+async fn tick(ticks: Option<&Notify>) {
+    match ticks {
+        Some(ticks) => ticks.notified().await,
+        None => std::future::pending().await,
     }
 }
 

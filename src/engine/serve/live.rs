@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use maint_core::api::SourceId;
 use maint_core::config::{NotifyError, Settings};
+use tokio::sync::Notify;
 
-use super::{Health, Replica, ReplicaEnd, listen};
+use super::{Health, Replica, ReplicaEnd, Ticks, listen};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
 use crate::deliver::{EventPoster, receivers};
 use crate::drive::{KubeRecords, Ports};
@@ -100,6 +101,7 @@ pub async fn serve(
             requests: Requests::new(call, clock.clone(), settings.namespace.clone()),
             instance: options.pod.clone(),
         }),
+        ticks: ticks(&env).await,
         receivers: receivers(&settings.notify)?,
         pod: options.pod.clone(),
         node: options.node.clone(),
@@ -126,6 +128,25 @@ pub async fn serve(
         }
     };
     Ok(ended?)
+}
+
+/// Ticks until the tasks are asked to stop; none where they do not start, since nothing depends on them.
+async fn ticks(env: &Env) -> Option<Arc<Notify>> {
+    let wake = Arc::new(Notify::new());
+    match Ticks::start(Arc::clone(&wake)).await {
+        Ok(ticks) => {
+            let stopping = env.tasks.stopping();
+            drop(env.tasks.spawn(async move {
+                stopping.cancelled().await;
+                ticks.stop().await;
+            }));
+            Some(wake)
+        }
+        Err(error) => {
+            tracing::warn!(category = error.category(), %error, "the controller looks by its own clock only");
+            None
+        }
+    }
 }
 
 /// A way to the API: the configured server (none), or one API server's own address.

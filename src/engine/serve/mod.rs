@@ -3,7 +3,9 @@
 mod health;
 mod live;
 mod replica;
+mod ticks;
 
 pub use health::{Health, listen};
 pub use live::{LiveOptions, ServeError, serve};
 pub use replica::{Replica, ReplicaEnd};
+pub use ticks::{TickError, Ticks};

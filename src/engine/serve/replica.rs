@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use maint_core::config::Settings;
 use maint_core::election::{Lost, Term};
 use maint_core::plan::{self, OwnSeat};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::Health;
 use crate::deliver::{EventPoster, Events, Post, deliver};
@@ -40,6 +40,8 @@ pub struct Replica<O, F, R, L, P> {
     pub reports: Option<Arc<dyn Reports>>,
     /// Posts Events while it leads; none where nobody takes them.
     pub events: Option<EventPoster>,
+    /// Wakes the controller now and then; none where only its own clock does.
+    pub ticks: Option<Arc<Notify>>,
     /// Receivers of messages.
     pub receivers: Vec<P>,
     /// Name of our own pod, or of this process.
@@ -76,12 +78,12 @@ where
     /// # Errors
     /// If the election's settings make no sense.
     pub async fn run(self) -> Result<ReplicaEnd, LeadError> {
-        let Self { env, settings, ports, lease, watches, reports, events, receivers, pod, node, health } = self;
+        let Self { env, settings, ports, lease, watches, reports, events, ticks, receivers, pod, node, health } = self;
         let names = receivers.iter().map(|receiver| receiver.name().to_owned()).collect();
         let (delivery, results) = deliver(&env, receivers);
         let courier = Courier::start(&env, delivery, names, results);
         let candidacy = stand(&env, lease, &settings.election, &pod)?;
-        let office = Office { env: env.clone(), settings, ports, watches, reports, events, courier };
+        let office = Office { env: env.clone(), settings, ports, watches, reports, events, ticks, courier };
         tell_known_term(&office.ports, &candidacy).await;
         let stopping = env.tasks.stopping();
         let mut leadership = candidacy.leadership();
@@ -131,6 +133,7 @@ struct Office<O, F, R> {
     watches: Option<kube::Client>,
     reports: Option<Arc<dyn Reports>>,
     events: Option<EventPoster>,
+    ticks: Option<Arc<Notify>>,
     courier: Arc<Courier>,
 }
 
@@ -172,6 +175,7 @@ where
         let controller = Controller {
             ports: Arc::clone(&self.ports),
             watches: self.watches.clone(),
+            ticks: self.ticks.clone(),
             env: self.env.clone(),
             guard: guard.clone(),
             settings: Arc::clone(&self.settings),

@@ -105,6 +105,7 @@ fn start(
             requests: Requests::new(call, clock, settings.namespace.clone()),
             instance: name.to_owned(),
         }),
+        ticks: None,
         receivers: vec![stage.mail.clone()],
         pod: name.to_owned(),
         node: None,
