@@ -23,7 +23,7 @@ use serde_json::Value;
 pub use end::End;
 pub use people::Person;
 pub use replica::Mailbag;
-pub use scenario::{SCENARIOS, Scenario};
+pub use scenario::{SCENARIOS, Scenario, UNATTENDED};
 
 use crate::clock::{Clock, sleep};
 use crate::faults::{Chances, Fault, Faults};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use maint_core::api::Trigger;
 use maint_core::api::record::{Maintenance, MaintenanceSpec, Word};
 use maint_core::plan;
 use maint_engine::client::Failover;
@@ -37,11 +38,20 @@ impl<'a> Person<'a> {
 
     /// Makes the record.
     pub async fn asks(&self, scope: &str, action: &str, command_waits: bool) {
+        self.makes(Trigger::Manual, scope, action, command_waits).await;
+    }
+
+    /// Makes the record as something unattended does.
+    pub async fn wishes(&self, scope: &str, action: &str) {
+        self.makes(Trigger::Unattended, scope, action, false).await;
+    }
+
+    async fn makes(&self, trigger: Trigger, scope: &str, action: &str, command_waits: bool) {
         let spec = MaintenanceSpec {
             node_name: TARGET.to_owned(),
             scope: scope.to_owned(),
             action: action.to_owned(),
-            trigger: "manual".to_owned(),
+            trigger: trigger.as_str().to_owned(),
             requested_by: self.name.to_owned(),
             reason: "a new kernel".to_owned(),
             command_waits,

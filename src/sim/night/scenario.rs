@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use maint_core::config::Settings;
+use maint_core::config::{Mode, Settings};
 use maint_engine::request::Field;
 use serde_json::json;
 
@@ -51,7 +51,7 @@ impl Scenario {
     /// The scenario of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        SCENARIOS.iter().find(|scenario| scenario.name == name)
+        SCENARIOS.iter().chain(UNATTENDED).find(|scenario| scenario.name == name)
     }
 }
 
@@ -152,6 +152,44 @@ pub const SCENARIOS: &[Scenario] = &[
         ..WELL
     },
 ];
+
+/// Unattended nights. Their end hangs on the hour, so that no chance may delay them.
+pub const UNATTENDED: &[Scenario] = &[
+    Scenario {
+        name: "window-opens",
+        configure: |settings| window(settings, "02:03", "06:00"),
+        script: |stage| Box::pin(wish(stage)),
+        ..WELL
+    },
+    Scenario {
+        name: "window-closes",
+        prepare: stubborn,
+        configure: |settings| {
+            window(settings, "01:30", "02:02");
+            settings.expected_duration_seconds = 60;
+            settings.run.drain_timeout_seconds = 600;
+        },
+        script: |stage| Box::pin(wish(stage)),
+        ends: ("Failed", "WindowClosed"),
+        boots: 0,
+        phases: &["Pending", "Cordoning", "Draining", "BackingOut", "Failed"],
+        ..WELL
+    },
+];
+
+/// Mode auto and a window of Mondays, as the day of every night is.
+fn window(settings: &mut Settings, start: &str, end: &str) {
+    let text = format!(
+        "windows = [{{ name = \"night\", days = [\"mon\"], start = \"{start}\", end = \"{end}\", zone = \"UTC\" }}]"
+    );
+    settings.mode = Mode::Auto;
+    // A window that cannot be read is none, and the scenario does not end as it must.
+    settings.windows = Settings::parse(&text, "scenario").map(|parsed| parsed.windows).unwrap_or_default();
+}
+
+async fn wish(stage: &Stage) {
+    Person::new(stage, "wish").wishes("reboot", "pod").await;
+}
 
 /// A pod on the target whose budget lets nothing go.
 fn stubborn(inner: &mut Inner, now: Timestamp) {
