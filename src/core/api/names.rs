@@ -24,6 +24,8 @@ pub const STATE_CONFIG_MAP: &str = "maint-state";
 pub const CONTROL_HALT_KEY: &str = "halt";
 /// Key of the list of expected API servers in [`STATE_CONFIG_MAP`].
 pub const STATE_API_SERVERS_KEY: &str = "api-servers";
+/// The service account whose token asks for the matrix, in maint's namespace.
+pub const PROBE_ACCOUNT: &str = "maint-probe";
 /// The leader's Lease in maint's namespace.
 pub const LEASE: &str = "maint";
 
