@@ -11,11 +11,12 @@ use maint_core::config::Settings;
 use maint_core::facts::{Facts, Fields, Item, Lease, Node, Observation, Source as _};
 use maint_core::jiff::Timestamp;
 use maint_core::plan::{phase_of, stamp};
-use maint_engine::client::{Access, Exchange, connect, get, install_crypto_provider};
+use maint_engine::client::{Exchange, connect, get, install_crypto_provider};
 use maint_engine::drive::{KubeRecords, Records as _};
 use maint_engine::execute::{KubeReports, Reports as _, WriteError};
 use maint_engine::observe::{KubeReader, LiveObserver};
 use maint_engine::ports::{Observe as _, Wanted};
+use maint_engine::probe::ProbeServers;
 use maint_engine::request::Requests;
 use maint_engine::runtime::{Clock, Rng};
 
@@ -116,19 +117,26 @@ impl Session {
         let settings = common.settings()?;
         install_crypto_provider();
         let clock = Clock::real();
-        let connected = connect(&common.access(), &clock).await;
-        let (access, client) = connected.map_err(|cause| CannotAsk { cause })?;
-        Ok(Self::of(settings, clock, Rng::from_os(), access, client))
+        let options = common.access();
+        let (access, client) = connect(&options, &clock).await.map_err(|cause| CannotAsk { cause })?;
+        let servers = ProbeServers::new(&access, &options.probe, client.clone(), clock.clone(), &settings.namespace);
+        Ok(Self::of(settings, clock, Rng::from_os(), servers, client))
     }
 
     /// One over a client that is connected already.
-    pub fn of(settings: Settings, clock: Clock, rng: Rng, access: Access, client: kube::Client) -> Self {
+    pub fn of(
+        settings: Settings,
+        clock: Clock,
+        rng: Rng,
+        servers: impl Into<ProbeServers>,
+        client: kube::Client,
+    ) -> Self {
         let reader = KubeReader::new(client.clone(), clock.clone());
         Self {
             rng,
             requests: Requests::new(client.clone(), clock.clone(), settings.namespace.clone()),
             records: KubeRecords::new(client.clone(), clock.clone()),
-            observer: LiveObserver::new(reader, access, Arc::new(settings.clone()), clock.clone()),
+            observer: LiveObserver::new(reader, servers.into(), Arc::new(settings.clone()), clock.clone()),
             settings,
             clock,
             client,
@@ -316,7 +324,8 @@ fn forbidden(right: Right, detail: &str) -> anyhow::Error {
     let Right { verb, resource } = right;
     anyhow!(
         "you lack the right to {verb} {resource}: {detail}\n  what helps: `kubectl auth can-i {verb} {resource}` asks \
-         for it; ClusterRole maint-operator has it (maint-viewer: what only reads)"
+         for it; the roles maint-operator have it, in the cluster and in \
+         maint's namespace (maint-viewer: what only reads)"
     )
 }
 
@@ -333,6 +342,20 @@ pub const fn is_before_commit(phase: Phase) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operator_has_every_right_that_an_error_asks_for() {
+        use maint_core::api::rights::{Account, Subject, grants};
+        let rights = [Right::READ, Right::CREATE, Right::SAY, Right::HALT, Right::HOLD, Right::NODES];
+        for Right { verb, resource } in rights {
+            let granted = grants().iter().any(|grant| {
+                let Subject::Resource { group, resource: kind, .. } = grant.subject else { return false };
+                let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+                grant.account == Account::Operator && name == resource && grant.verbs.contains(&verb)
+            });
+            assert!(granted, "{verb} {resource}");
+        }
+    }
 
     #[test]
     fn nobody_is_nameless() {

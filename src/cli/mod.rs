@@ -35,6 +35,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use maint_core::config::Settings;
 use maint_engine::client::AccessOptions;
+use maint_engine::probe::ProbeIdentity;
 
 pub use exit::{Exit, Failure};
 
@@ -60,6 +61,27 @@ pub struct Common {
     /// maint's own namespace, instead of the configured one
     #[arg(short, long, global = true, value_name = "NAME", help_heading = "Common options")]
     pub namespace: Option<String>,
+    /// Ask for the matrix as this service account of maint's namespace, by short-lived tokens; else as yourself
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "MAINT_PROBE_ACCOUNT",
+        help_heading = "Common options",
+        hide_short_help = true
+    )]
+    pub probe_account: Option<String>,
+    /// Ask for the matrix with the token in this file
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "MAINT_PROBE_TOKEN_FILE",
+        help_heading = "Common options",
+        hide_short_help = true,
+        conflicts_with = "probe_account"
+    )]
+    pub probe_token_file: Option<PathBuf>,
     /// Configuration file; the built-in defaults if there is none
     #[arg(long, global = true, value_name = "PATH", env = "MAINT_CONFIG", help_heading = "Common options")]
     pub config: Option<PathBuf>,
@@ -181,7 +203,12 @@ pub async fn run() -> Exit {
 impl Common {
     /// Which cluster.
     fn access(&self) -> AccessOptions {
-        AccessOptions { context: self.context.clone(), kubeconfig: self.kubeconfig.clone() }
+        let probe = match (&self.probe_account, &self.probe_token_file) {
+            (Some(account), _) => ProbeIdentity::Account(account.clone()),
+            (None, Some(path)) => ProbeIdentity::TokenFile(path.clone()),
+            (None, None) => ProbeIdentity::Own,
+        };
+        AccessOptions { context: self.context.clone(), kubeconfig: self.kubeconfig.clone(), probe }
     }
 
     /// The settings in force: of the file, or the defaults; with `--namespace` on top.

@@ -11,6 +11,7 @@
 mod api;
 mod check;
 mod config;
+mod deploy;
 mod explain;
 mod live;
 mod support;

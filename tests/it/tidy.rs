@@ -14,7 +14,7 @@ const SOFT_CAP: usize = 400;
 const HARD_CAP: usize = 700;
 
 /// All files below a folder of the tree whose names end so.
-fn files(below: &str, ends: &str) -> Vec<PathBuf> {
+pub fn files(below: &str, ends: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(&root().join(below), ends, &mut found);
     found.sort();
@@ -39,15 +39,15 @@ fn sources() -> Vec<PathBuf> {
     found
 }
 
-fn text_of(path: &Path) -> String {
+pub fn text_of(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-fn none(what: &str, found: &[String]) {
+pub fn none(what: &str, found: &[String]) {
     assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
 }
 
@@ -304,7 +304,7 @@ fn fill(document: &str, name: &str, text: &str) -> String {
     format!("{before}{begin}{text}{end}{after}")
 }
 
-fn same_or_bless(path: &Path, wanted: &str) {
+pub fn same_or_bless(path: &Path, wanted: &str) {
     let found = fs::read_to_string(path).unwrap_or_default();
     if found == wanted {
         return;

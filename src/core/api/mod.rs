@@ -10,6 +10,7 @@ mod owner;
 mod phase;
 mod reason;
 pub mod record;
+pub mod rights;
 mod source;
 
 pub use crds::crds;

@@ -37,6 +37,8 @@ pub const STATE_MATRIX_KEY: &str = "last-green-matrix";
 pub const STATE_SINCE_KEY: &str = "since";
 /// `reportingController` of every Event.
 pub const REPORTING_CONTROLLER: &str = "maint.dev/maint";
+/// The service account whose token asks for the matrix, in maint's namespace.
+pub const PROBE_ACCOUNT: &str = "maint-probe";
 /// The leader's Lease in maint's namespace.
 pub const LEASE: &str = "maint";
 

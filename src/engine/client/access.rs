@@ -1,15 +1,16 @@
 //! Where the cluster is and who we are: from a kubeconfig, or from a pod's service account.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use maint_core::matrix::classify::{Answer, one_line};
 
 use super::unpooled::unpooled;
 use super::{ClientError, Exchange, FailureClass, get};
 use crate::ports::Servers;
+use crate::probe::ProbeIdentity;
 use crate::runtime::Clock;
 
 /// Limit for TCP and TLS, in seconds.
@@ -30,6 +31,8 @@ pub struct AccessOptions {
     pub kubeconfig: Option<PathBuf>,
     /// A context of it; none takes its current one.
     pub context: Option<String>,
+    /// Whose credentials the matrix is asked with.
+    pub probe: ProbeIdentity,
 }
 
 /// A way to the cluster: builds clients, sends nothing itself.
@@ -104,6 +107,22 @@ impl Access {
     #[must_use]
     pub fn source(&self) -> String {
         format!("{} ({})", self.name, self.server())
+    }
+
+    /// The same way without any credentials.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        let mut other = self.clone();
+        other.config.auth_info = AuthInfo::default();
+        other
+    }
+
+    /// The same way with the token in a file as the only credentials. It is read again at least once a minute.
+    #[must_use]
+    pub fn with_token_file(&self, path: &Path) -> Self {
+        let mut other = self.anonymous();
+        other.config.auth_info.token_file = Some(path.display().to_string());
+        other
     }
 
     /// The client for calls.

@@ -13,6 +13,16 @@ pub struct Failure {
     pub detail: String,
 }
 
+/// The token of an account cannot be had; nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no token for service account {account}: {why}")]
+pub struct NoToken {
+    /// `namespace/name`
+    pub account: String,
+    /// Why.
+    pub why: String,
+}
+
 /// In what way a request failed below HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
@@ -61,6 +71,9 @@ fn inner<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 
 }
 
 fn class_of(cause: &(dyn StdError + 'static)) -> Option<FailureClass> {
+    if cause.is::<NoToken>() {
+        return Some(FailureClass::Credentials);
+    }
     if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
         use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
         return Some(match tls {

@@ -17,9 +17,9 @@ use maint_core::config::Settings;
 use maint_core::facts::{Facts, Listed, Observation, Pod, Source, SourceSpec};
 use tokio::sync::Semaphore;
 
-use crate::client::{Access, AccessOptions, ClientError, connect};
+use crate::client::{AccessOptions, ClientError, connect};
 use crate::ports::{Observe, Reader, Servers, Wanted};
-use crate::probe::Prober;
+use crate::probe::{ProbeServers, Prober};
 use crate::runtime::Clock;
 
 pub(crate) use api_servers::ask_again;
@@ -111,7 +111,7 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
 }
 
 /// Reads a live cluster by a kubeconfig or a pod's service account.
-pub type LiveObserver = Observer<KubeReader, Access>;
+pub type LiveObserver = Observer<KubeReader, ProbeServers>;
 
 impl LiveObserver {
     /// Connects, and asks one cheap question, so that a cluster that cannot be asked at all is one clear error.
@@ -120,8 +120,9 @@ impl LiveObserver {
     /// As [`connect`].
     pub async fn connect(options: &AccessOptions, settings: Arc<Settings>, clock: Clock) -> Result<Self, ClientError> {
         let (access, client) = connect(options, &clock).await?;
+        let servers = ProbeServers::new(&access, &options.probe, client.clone(), clock.clone(), &settings.namespace);
         let reader = KubeReader::new(client, clock.clone());
-        Ok(Self::new(reader, access, settings, clock))
+        Ok(Self::new(reader, servers, settings, clock))
     }
 
     /// Where it reads from, for people: the context and the server.

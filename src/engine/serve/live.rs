@@ -16,6 +16,7 @@ use crate::execute::{KubeFenced, KubeReports, RECORDS};
 use crate::lead::{ClientSource, KubernetesLease, LeadError};
 use crate::observe::{KubeReader, Observer, expected};
 use crate::ports::{Observe as _, Wanted};
+use crate::probe::ProbeServers;
 use crate::request::Requests;
 use crate::runtime::{Env, TaskOwner};
 
@@ -80,6 +81,7 @@ pub async fn serve(
     let ways = ways(&env, &access, &settings).await?;
     let call = Failover::client(ways.iter().filter_map(|way| client_of(&access, way).ok()).collect());
     let clock = env.clock.clone();
+    let probes = ProbeServers::new(&access, &options.access.probe, call.clone(), clock.clone(), &settings.namespace);
     let sources = ways.into_iter().map(|way| source_of(access.clone(), way)).collect();
     let replica = Replica {
         env: env.clone(),
@@ -87,7 +89,7 @@ pub async fn serve(
         ports: Arc::new(Ports {
             observe: Observer::new(
                 KubeReader::new(call.clone(), clock.clone()),
-                access.clone(),
+                probes,
                 Arc::clone(&settings),
                 clock.clone(),
             ),

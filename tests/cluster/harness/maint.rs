@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ use super::{Cluster, objects};
 pub const NAMESPACE: &str = "maint";
 /// The records.
 pub const RECORDS: &str = "/apis/maint.dev/v1alpha1/maintenances";
+/// The reports.
+const REPORTS: &str = "/apis/maint.dev/v1alpha1/maintenancereports";
 /// The leader's Lease.
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint";
 /// Two replicas, as in a real installation.
@@ -57,11 +59,30 @@ pub struct Maint {
     config: PathBuf,
     kubeconfigs: BTreeMap<String, PathBuf>,
     replicas: BTreeMap<String, Process>,
+    /// Flags of every replica.
+    flags: Vec<String>,
 }
 
 impl Maint {
     /// Installs CRDs, namespace, accounts and settings. Each of `run` replaces a time of the settings' table `[run]`.
     pub async fn install(cluster: &Arc<Cluster>, run: &[(&str, u64)]) -> Result<Self> {
+        let mut maint = Self::settings(cluster, run).await?;
+        maint.objects().await?;
+        Ok(maint)
+    }
+
+    /// Only the settings: the cluster has what the manifests of `deploy/` have made, and both replicas are the service
+    /// account of those, with its rights and the probe's account.
+    pub async fn of_manifests(cluster: &Arc<Cluster>) -> Result<Self> {
+        let mut maint = Self::settings(cluster, &[]).await?;
+        for name in REPLICAS {
+            maint.kubeconfigs.insert(name.to_string(), cluster.kubeconfig_for(NAMESPACE, "maint").await?);
+        }
+        maint.flags = ["--probe-account", "maint-probe"].map(String::from).to_vec();
+        Ok(maint)
+    }
+
+    async fn settings(cluster: &Arc<Cluster>, run: &[(&str, u64)]) -> Result<Self> {
         let webhooks = Webhooks::start().await?;
         let folder = cluster.folder().join("maint");
         fs::create_dir_all(&folder)?;
@@ -86,15 +107,14 @@ impl Maint {
         }
         let config = folder.join("maint.toml");
         fs::write(&config, text)?;
-        let mut maint = Self {
+        Ok(Self {
             cluster: cluster.clone(),
             webhooks,
             config,
             kubeconfigs: BTreeMap::new(),
             replicas: BTreeMap::new(),
-        };
-        maint.objects().await?;
-        Ok(maint)
+            flags: Vec::new(),
+        })
     }
 
     /// Installs it and starts both replicas; the first leads. Each begins with the API server of its number.
@@ -111,13 +131,7 @@ impl Maint {
         for crd in maint_core::api::crds()? {
             objects::create_crd(&client, &crd).await?;
         }
-        for i in 1..=NODES {
-            let server = self.cluster.client(i).await?;
-            wait::until(wait::CONTROLLERS, format!("the records at API server {i}"), || async {
-                server.get(RECORDS).await.map(Some)
-            })
-            .await?;
-        }
+        wait_served(&self.cluster).await?;
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
         client.ensure("/api/v1/namespaces", &namespace).await?;
         // A Lease that nobody holds is taken at once; one that the first leader creates only after its whole duration.
@@ -132,7 +146,7 @@ impl Maint {
             self.kubeconfigs.insert(name.to_string(), self.cluster.kubeconfig_for(NAMESPACE, name).await?);
         }
         let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": "maint" },
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": "maint-replicas" },
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
             "subjects": subjects,
         });
@@ -156,6 +170,7 @@ impl Maint {
         ] {
             arguments.extend([flag.to_string(), value]);
         }
+        arguments.extend(self.flags.iter().cloned());
         let spec = Spec {
             name: name.to_string(),
             namespace: self.cluster.hub_path(),
@@ -234,19 +249,25 @@ impl Maint {
 impl Maint {
     /// A verb, with a kubeconfig that names API server `server`.
     pub fn command(&self, server: usize, words: &[&str]) -> Result<Command> {
+        self.command_of(&self.cluster.kubeconfig_path(), server, words)
+    }
+
+    /// A verb of somebody whose kubeconfig this is.
+    pub fn command_of(&self, kubeconfig: &Path, server: usize, words: &[&str]) -> Result<Command> {
         let mut command = Command::new(self.cluster.maint_binary()?);
-        command
-            .arg("--kubeconfig")
-            .arg(self.cluster.kubeconfig_path())
-            .arg("--context")
-            .arg(format!("server-{server}"));
+        command.arg("--kubeconfig").arg(kubeconfig).arg("--context").arg(format!("server-{server}"));
         command.arg("--config").arg(&self.config).args(words).stdin(Stdio::null());
         Ok(command)
     }
 
     /// Runs a verb to its end, which must come with this exit code; gives what it printed to stdout and stderr.
     pub async fn verb(&self, server: usize, words: &[&str], code: i32) -> Result<String> {
-        let output = self.cluster.run_in_hub(self.command(server, words)?, VERB).await?;
+        self.verb_of(&self.cluster.kubeconfig_path(), server, words, code).await
+    }
+
+    /// The same as somebody whose kubeconfig this is.
+    pub async fn verb_of(&self, kubeconfig: &Path, server: usize, words: &[&str], code: i32) -> Result<String> {
+        let output = self.cluster.run_in_hub(self.command_of(kubeconfig, server, words)?, VERB).await?;
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("");
         ensure!(
             output.status.code() == Some(code),
@@ -321,6 +342,20 @@ impl Maint {
         })
         .await
     }
+}
+
+/// Waits until each API server serves the records: each starts their storage for itself.
+pub async fn wait_served(cluster: &Cluster) -> Result<()> {
+    for i in 1..=NODES {
+        let server = cluster.client(i).await?;
+        for path in [RECORDS, REPORTS] {
+            wait::until(wait::CONTROLLERS, format!("{path} at API server {i}"), || async {
+                server.get(path).await.map(Some)
+            })
+            .await?;
+        }
+    }
+    Ok(())
 }
 
 /// Phase, message, warnings and timeline of a record, for people.

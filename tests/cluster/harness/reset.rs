@@ -99,24 +99,44 @@ async fn clean_node(client: &Client, i: usize) -> Result<()> {
     client.merge(&path, &json!({ "metadata": { "annotations": removed }, "spec": spec })).await.map(drop)
 }
 
+/// Budgets first, controllers before their pods, so that nothing comes back.
+async fn empty_namespace(client: &Client, name: &str, at_once: &Value) -> Result<()> {
+    for resource in [
+        format!("/apis/policy/v1/namespaces/{name}/poddisruptionbudgets"),
+        format!("/apis/apps/v1/namespaces/{name}/deployments"),
+        format!("/apis/apps/v1/namespaces/{name}/daemonsets"),
+        format!("/apis/apps/v1/namespaces/{name}/statefulsets"),
+        format!("/apis/batch/v1/namespaces/{name}/jobs"),
+        format!("/apis/apps/v1/namespaces/{name}/replicasets"),
+        format!("/api/v1/namespaces/{name}/pods"),
+    ] {
+        client.delete(&resource, Some(at_once)).await?;
+    }
+    Ok(())
+}
+
+/// What the manifests of `deploy/` made, but for CRDs and namespaces.
+async fn remove_installation(client: &Client, at_once: &Value) -> Result<()> {
+    empty_namespace(client, "maint", at_once).await?;
+    client.delete("/apis/apps/v1/namespaces/kube-system/daemonsets/kured", Some(at_once)).await?;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let mut kinds: Vec<String> = ["clusterrolebindings", "clusterroles"].map(|kind| format!("{rbac}/{kind}")).to_vec();
+    for namespace in ["maint", "maint-actions", "kube-system", "default"] {
+        kinds.extend(["rolebindings", "roles"].map(|kind| format!("{rbac}/namespaces/{namespace}/{kind}")));
+    }
+    for kind in kinds {
+        client.delete(&format!("{kind}?labelSelector=app.kubernetes.io%2Fpart-of%3Dmaint"), None).await?;
+    }
+    Ok(())
+}
+
 async fn remove_case_objects(client: &Client) -> Result<()> {
     let at_once = json!({ "gracePeriodSeconds": 0, "propagationPolicy": "Background" });
     for namespace in
         client.list(&format!("/api/v1/namespaces?labelSelector={}", CASE_LABEL.replace('/', "%2F"))).await?
     {
         let name = namespace["metadata"]["name"].as_str().unwrap_or("");
-        // Budgets first, controllers before their pods, so that nothing comes back.
-        for resource in [
-            format!("/apis/policy/v1/namespaces/{name}/poddisruptionbudgets"),
-            format!("/apis/apps/v1/namespaces/{name}/deployments"),
-            format!("/apis/apps/v1/namespaces/{name}/daemonsets"),
-            format!("/apis/apps/v1/namespaces/{name}/statefulsets"),
-            format!("/apis/batch/v1/namespaces/{name}/jobs"),
-            format!("/apis/apps/v1/namespaces/{name}/replicasets"),
-            format!("/api/v1/namespaces/{name}/pods"),
-        ] {
-            client.delete(&resource, Some(&at_once)).await?;
-        }
+        empty_namespace(client, name, &at_once).await?;
         if namespace["metadata"]["deletionTimestamp"].is_null() {
             client.delete(&format!("/api/v1/namespaces/{name}"), None).await?;
         }
@@ -124,11 +144,13 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
     for kind in [
         "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/maint/rolebindings",
         "/api/v1/namespaces/default/serviceaccounts",
     ] {
         let labelled = format!("labelSelector={}", CASE_LABEL.replace('/', "%2F"));
         client.delete(&format!("{kind}?{labelled}"), None).await?;
     }
+    remove_installation(client, &at_once).await?;
     client.delete(&format!("/api/v1/namespaces/{}/pods", objects::ACTIONS_NAMESPACE), Some(&at_once)).await?;
     // A DNS pod that a case has made unready is replaced.
     for pod in client.list("/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns").await? {

@@ -61,7 +61,11 @@ async fn kubeconfigs_that_cannot_be_used_say_why_and_what_helps() {
         ("nothing listens", path(&good), Some("good"), "unreachable", "Connection refused"),
     ];
     for (row, kubeconfig, context, category, part) in rows {
-        let options = AccessOptions { kubeconfig: Some(kubeconfig), context: context.map(str::to_owned) };
+        let options = AccessOptions {
+            kubeconfig: Some(kubeconfig),
+            context: context.map(str::to_owned),
+            ..AccessOptions::default()
+        };
         let error = connect(&options, &Clock::real()).await.err().unwrap_or_else(|| panic!("{row}: no error"));
         assert_eq!(error.category(), category, "{row}: {error}");
         assert!(error.to_string().contains(part), "{row}: `{error}` lacks `{part}`");
@@ -100,6 +104,27 @@ fn every_client_has_short_limits_and_does_not_retry() {
     let Config { connect_timeout, read_timeout, reset_reader_on_write, default_retry, .. } = access.config;
     assert_eq!((connect_timeout, read_timeout), (Some(Duration::from_secs(5)), Some(Duration::from_secs(15))));
     assert!(reset_reader_on_write && !default_retry);
+}
+
+#[test]
+fn probes_take_none_of_our_own_credentials_along() {
+    install_crypto();
+    let mut config = Config::new("https://x:1".parse().expect("a URL"));
+    config.auth_info.token = Some("ours".to_owned().into());
+    config.auth_info.client_certificate = Some("/ours.crt".into());
+    config.auth_info.impersonate = Some("somebody".into());
+    let access = Access::of(config).expect("verifies");
+    for (row, other, file) in [
+        ("anonymous", access.anonymous(), None),
+        ("a file", access.with_token_file(Path::new("/probe/token")), Some("/probe/token")),
+    ] {
+        let auth = &other.config.auth_info;
+        assert!(auth.token.is_none() && auth.client_certificate.is_none() && auth.impersonate.is_none(), "{row}");
+        assert_eq!((auth.token_file.as_deref(), other.source()), (file, access.source()), "{row}");
+    }
+    let missing = access.with_token_file(Path::new("/nowhere/token"));
+    let error = Servers::client(&missing, "10.0.0.1:6443", None).err().expect("no such file");
+    assert!(matches!(error, ClientError::Credentials { .. }), "{error}");
 }
 
 /// The certificate authority of a server with a certificate for these names that answers every connection with a

@@ -105,7 +105,7 @@ async fn matrix(cluster: Arc<Cluster>) -> Result<()> {
         let report: Value = serde_json::from_str(&run.stdout)?;
         ensure!(run.exit == 0 && report["counts"]["green"] == 9, "exit {}: {}", run.exit, run.stdout);
     }
-    let options = AccessOptions { kubeconfig: Some(cluster.kubeconfig_path()), context: None };
+    let options = AccessOptions { kubeconfig: Some(cluster.kubeconfig_path()), ..AccessOptions::default() };
     let observer = LiveObserver::connect(&options, Arc::new(Settings::default()), Clock::real()).await?;
     let wanted = Wanted {
         sources: Wanted::PROBE_SOURCES.iter().copied().chain([maint_core::api::SourceId::Matrix]).collect(),
