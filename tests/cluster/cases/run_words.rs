@@ -100,7 +100,7 @@ async fn halt_draining(cluster: Arc<Cluster>) -> Result<()> {
     let node = cluster.any_client().await?.get(&format!("/api/v1/nodes/{NODE}")).await?;
     ensure!(node["spec"]["unschedulable"] == true, "put back under a halt");
     ensure!(maint.record("halted-1").await?["status"]["phase"] == "Draining", "it went on under a halt");
-    maint.verb(1, &["unhalt", "--as", "a case"], 0).await?;
+    maint.verb(1, &["unhalt"], 0).await?;
     let record = maint.wait_phase("halted-1", "Succeeded", RUN).await?;
     ensure!(story(&record).contains("goes on after a halt of"), "{}", story(&record));
     ensure_released(&cluster, NODE).await?;
@@ -129,7 +129,7 @@ async fn halt_held(cluster: Arc<Cluster>) -> Result<()> {
     let record = maint.record(&name).await?;
     ensure!(record["status"]["phase"] == "Held", "it moved under a halt: {}", story(&record));
     ensure_only_own_writes(&maint.log_since(&quiet)?)?;
-    maint.verb(1, &["unhalt", "--as", "a case"], 0).await?;
+    maint.verb(1, &["unhalt"], 0).await?;
     let record = maint.wait_phase(&name, "Succeeded", RUN).await?;
     ensure!(record["status"]["outcome"] == "Proven", "{}", story(&record));
     ensure_released(&cluster, NODE).await?;
@@ -155,7 +155,7 @@ async fn hold_before_commit(cluster: Arc<Cluster>) -> Result<()> {
     let log = cluster.audit_since(&mark)?;
     ensure!(counts(&log) == (1, 0, 0), "{:?}", counts(&log));
     evicted(&log, &going)?;
-    maint.verb(1, &["release", NODE, "--as", "a case"], 0).await?;
+    maint.verb(1, &["release", NODE], 0).await?;
     let node = client.get(&format!("/api/v1/nodes/{NODE}")).await?;
     ensure!(node["metadata"]["annotations"]["maint.dev/hold"].is_null(), "still on hold");
     ensure!(node["spec"]["unschedulable"] == true, "a release is no uncordon");
@@ -176,7 +176,7 @@ async fn hold_after_commit(cluster: Arc<Cluster>) -> Result<()> {
     tokio::time::sleep(ANOTHER_LOOK).await;
     ensure_only_own_writes(&maint.log_since(&quiet)?)?;
     ensure!(counts(&cluster.audit_since(&mark)?) == (1, 0, 0), "{:?}", counts(&cluster.audit_since(&mark)?));
-    maint.verb(1, &["release", NODE, "--as", "a case"], 0).await?;
+    maint.verb(1, &["release", NODE], 0).await?;
     let record = maint.wait_phase("hold-2", "Succeeded", RUN).await?;
     ensure!(record["status"]["outcome"] == "Proven", "{}", story(&record));
     ensure_released(&cluster, NODE).await?;
