@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::api::names;
+use crate::config::Settings;
+use crate::facts::Facts;
 
 pub use document::{GreenMatrix, SinceEntry, parse_api_servers};
 pub use look::{GateLook, Look, ServersLook};
@@ -57,7 +59,7 @@ pub struct Decision {
 #[must_use]
 pub fn decide(old: &BTreeMap<String, String>, look: &Look, term: i64, now: Timestamp) -> Decision {
     let mut change = Change { old, decision: Decision::default() };
-    let written = change.read(names::STATE_TERM_KEY, |text| text.trim().parse::<i64>().map_err(|e| e.to_string()));
+    let written = change.read(names::STATE_TERM_KEY, parse_term);
     if matches!(written, Key::Known(known) if known > term) {
         return Decision { overtaken: true, ..change.decision };
     }
@@ -66,6 +68,29 @@ pub fn decide(old: &BTreeMap<String, String>, look: &Look, term: i64, now: Times
     matrix(&mut change, look);
     findings(&mut change, look, now);
     change.decision
+}
+
+/// The data of ConfigMap `maint-state`, where it was read and is there.
+#[must_use]
+pub fn data_of<'a>(facts: &'a Facts, settings: &Settings) -> Option<&'a BTreeMap<String, String>> {
+    let own = |at: &str| at == settings.namespace || at.is_empty();
+    let mut maps = facts.config_maps.good();
+    let map = maps.find(|map| map.metadata.name == names::STATE_CONFIG_MAP && own(&map.metadata.namespace));
+    map.map(|map| &map.data)
+}
+
+/// The term of the leader that wrote it last. The next one must be higher, even if somebody deleted Lease and records.
+#[must_use]
+pub fn term_of(facts: &Facts, settings: &Settings) -> Option<i64> {
+    parse_term(data_of(facts, settings)?.get(names::STATE_TERM_KEY)?).ok()
+}
+
+fn parse_term(text: &str) -> Result<i64, String> {
+    match text.trim().parse::<i64>() {
+        Ok(term) if term >= 0 => Ok(term),
+        Ok(_) => Err("it is negative".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// What a key holds.

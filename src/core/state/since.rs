@@ -72,12 +72,7 @@ impl Since {
     /// What ConfigMap `maint-state` says. Where it cannot be read nothing is remembered; gates say that it cannot.
     #[must_use]
     pub fn of(facts: &Facts, settings: &Settings) -> Self {
-        let own = |at: &str| at == settings.namespace || at.is_empty();
-        let map = facts
-            .config_maps
-            .good()
-            .find(|map| map.metadata.name == names::STATE_CONFIG_MAP && own(&map.metadata.namespace));
-        let text = map.and_then(|map| map.data.get(names::STATE_SINCE_KEY));
+        let text = super::data_of(facts, settings).and_then(|data| data.get(names::STATE_SINCE_KEY));
         let entries = text.and_then(|text| SinceEntry::parse_list(text).ok()).unwrap_or_default();
         Self(entries.into_iter().map(|entry| ((entry.gate, entry.reason, entry.object), entry.since)).collect())
     }

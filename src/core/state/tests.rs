@@ -254,6 +254,7 @@ fn an_old_leader_writes_nothing_and_a_new_one_its_term_first() {
         (Some("3"), None, false),
         (Some("4"), None, true),
         (Some("x"), Some("3"), false),
+        (Some("-1"), Some("3"), false),
     ];
     for (old, written, overtaken) in rows {
         let old: Data = old.map(|text| data(&[("term", text)])).unwrap_or_default();

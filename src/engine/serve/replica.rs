@@ -1,12 +1,15 @@
 //! One replica, whatever its world is made of: a cluster, or one in memory.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use maint_core::api::SourceId;
 use maint_core::config::Settings;
 use maint_core::election::{Lost, Term};
 use maint_core::plan::{self, OwnSeat};
+use maint_core::state;
 use tokio::sync::{Notify, watch};
 
 use super::Health;
@@ -14,7 +17,7 @@ use crate::deliver::{EventPoster, Events, Post, deliver};
 use crate::drive::{Aside, Controller, Courier, Ended, Keeper, Ports, Records, Reporter};
 use crate::execute::{Fenced, Reports};
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
-use crate::ports::Observe;
+use crate::ports::{Observe, Wanted};
 use crate::runtime::Env;
 
 /// How long giving the Lease up may take at the end.
@@ -84,7 +87,7 @@ where
         let courier = Courier::start(&env, delivery, names, results);
         let candidacy = stand(&env, lease, &settings.election, &pod)?;
         let office = Office { env: env.clone(), settings, ports, watches, reports, events, ticks, courier };
-        tell_known_term(&office.ports, &candidacy).await;
+        tell_known_term(&office.ports, &office.settings, &candidacy).await;
         let stopping = env.tasks.stopping();
         let mut leadership = candidacy.leadership();
         let mut abstaining = false;
@@ -222,17 +225,24 @@ async fn stay_away<O, F, R: Records>(
     now
 }
 
-/// A deleted Lease would begin at a low term again; records know better. Where they cannot be read yet, the fence of
-/// each record still holds: a leader with a lower term finds itself overtaken.
-async fn tell_known_term<O, F, R: Records>(ports: &Ports<O, F, R>, candidacy: &Candidacy) {
-    match ports.records.list(true).await {
-        Ok(records) => {
-            let highest = records.iter().filter_map(|record| record.status.as_ref()).map(|status| status.term).max();
-            if let Some(term) = highest {
-                let _ = candidacy.known_term(Term(term)).await;
-            }
+/// A deleted Lease would begin at a low term again; records and the leader's memory know better. Where they cannot be
+/// read yet, the fence of each record still holds: a leader with a lower term finds itself overtaken.
+async fn tell_known_term<O: Observe, F, R: Records>(
+    ports: &Ports<O, F, R>,
+    settings: &Settings,
+    candidacy: &Candidacy,
+) {
+    let wanted = Wanted { sources: BTreeSet::from([SourceId::ConfigMaps]), target: None };
+    let remembered = state::term_of(&ports.observe.observe(&wanted).await, settings);
+    let in_records = match ports.records.list(true).await {
+        Ok(records) => records.iter().filter_map(|record| record.status.as_ref()).map(|status| status.term).max(),
+        Err(error) => {
+            tracing::warn!(%error, "could not read the terms in records");
+            None
         }
-        Err(error) => tracing::warn!(%error, "could not read the terms in records"),
+    };
+    if let Some(highest) = remembered.max(in_records) {
+        let _ = candidacy.known_term(Term(highest)).await;
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::views::{self, KURED_LOCK, changes};
 use super::{History, Objects, Rules, Violation};
-use crate::store::object;
+use crate::store::{ObjectKey, object};
 use crate::trace::Step;
 use crate::world::ACTION_NAMESPACE;
 
@@ -90,9 +90,72 @@ fn terms(step: &Step) -> Vec<i64> {
     records.chain(owners).collect()
 }
 
+/// S15: whoever evicts from a node or acts on it does not run there. A pod of maint has the name of its client.
+pub fn never_its_own_node(rules: &Rules, history: &History) -> Vec<Violation> {
+    let mut found = Vec::new();
+    history.replay(|objects, step| {
+        if !rules.is_ours(step) || rules.allow_self {
+            return;
+        }
+        let seat = views::all(objects, "", "pods").find(|(key, _)| key.namespace == "maint" && key.name == step.client);
+        let seat = seat.map_or("", |(_, pod)| object::text(pod, "/spec/nodeName"));
+        let mut bad = |what: String| {
+            if !seat.is_empty() {
+                found.push(Violation { invariant: "S15", step: step.number, what });
+            }
+        };
+        let evicted = objects.get(&ObjectKey::pod(&step.namespace, &step.name));
+        let from = evicted.map_or("", |pod| object::text(pod, "/spec/nodeName"));
+        if views::is_eviction(step) && !step.changes.is_empty() && from == seat {
+            bad(format!("{} evicted {}/{} from its own node {seat}", step.client, step.namespace, step.name));
+        }
+        for act in views::acts(objects, step).into_iter().filter(|act| act.node == seat) {
+            bad(format!("{} acted on its own node {}", step.client, act.node));
+        }
+    });
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::Night;
+
+    #[test]
+    fn s15() {
+        Night::rows(
+            "S15",
+            &[
+                ("it runs elsewhere", false, |night| {
+                    night.seat("maint-1", "n2");
+                    night.start("n1");
+                    night.evict("web-n1", Some("uid-web-n1"));
+                    night.intend("n1");
+                    night.act("n1", "boot-n1");
+                }),
+                ("another replica runs there", false, |night| {
+                    night.seat("maint-2", "n1");
+                    night.start("n1");
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("it evicts from its own node", true, |night| {
+                    night.seat("maint-1", "n1");
+                    night.start("n1");
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("it reboots its own node", true, |night| {
+                    night.seat("maint-1", "n1");
+                    night.start("n1");
+                    night.intend("n1");
+                    night.act("n1", "boot-n1");
+                }),
+                ("it puts its own node back", false, |night| {
+                    night.start("n1");
+                    night.seat("maint-1", "n1");
+                    night.uncordon("n1");
+                }),
+            ],
+        );
+    }
 
     #[test]
     fn s5() {

@@ -31,13 +31,15 @@ pub struct Rules {
     pub max_unavailable: usize,
     /// Nodes that `ignore_nodes` leaves out of the count.
     pub ignored_nodes: Vec<String>,
+    /// The only replica may drain its own node.
+    pub allow_self: bool,
     /// Clients whose name starts with this are maint's service.
     pub service_prefix: String,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { max_unavailable: 1, ignored_nodes: Vec::new(), service_prefix: "maint".to_owned() }
+        Self { max_unavailable: 1, ignored_nodes: Vec::new(), allow_self: false, service_prefix: "maint".to_owned() }
     }
 }
 
@@ -105,6 +107,7 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("S9", acts::no_second_reboot),
     ("S10", pods::cordon_only_evicts_nothing),
     ("S13", pods::nothing_is_repaired),
+    ("S15", leadership::never_its_own_node),
     ("S16", acts::intent_before_act),
 ];
 

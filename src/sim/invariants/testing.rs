@@ -226,6 +226,18 @@ impl Night {
         });
     }
 
+    /// Makes the pod that a client runs in.
+    pub fn seat(&mut self, client: &str, node: &str) {
+        let step = Step::act("world", self.now);
+        self.step("world", step, |store, now| {
+            store.seed(
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": client, "namespace": "maint"},
+                    "spec": {"nodeName": node}}),
+                now,
+            );
+        });
+    }
+
     /// Deletes a pod of the namespace default.
     pub fn delete(&mut self, pod: &str) {
         let client = self.client.clone();

@@ -8,6 +8,7 @@ mod end;
 mod people;
 mod replica;
 pub mod scenario;
+mod seats;
 #[cfg(test)]
 mod tests;
 
@@ -94,6 +95,8 @@ pub struct Stage {
     pub settings: Arc<Settings>,
     /// What was delivered.
     pub mail: Mailbag,
+    /// Whether the replicas run in pods of the cluster.
+    pub seated: bool,
     /// The plan.
     pub plan: Plan,
 }
@@ -107,6 +110,9 @@ impl Stage {
             let mut inner = cluster.lock();
             cluster::healthy(&mut inner, plan.seed, clock.now());
             (scenario.prepare)(&mut inner, clock.now());
+            for (name, node) in REPLICAS.iter().zip(scenario.seats.into_iter().flatten()) {
+                inner.store.seed(seats::pod(name, Some(node)), clock.now());
+            }
             World::new(plan.seed, cluster::pace(), &inner.store, clock.now())
         };
         Self {
@@ -114,6 +120,7 @@ impl Stage {
             world: Arc::new(Mutex::new(world)),
             settings: Arc::new(cluster::settings(scenario)),
             mail: Mailbag::default(),
+            seated: scenario.seats.is_some(),
             plan: plan.clone(),
         }
     }
@@ -247,7 +254,8 @@ fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Ni
     let record = stage.record();
     let inner = stage.cluster.lock();
     let history = History::of(initial, &inner.trace);
-    let violations = invariants::check_all(&Rules::default(), &history);
+    let rules = Rules { allow_self: stage.settings.run.allow_self, ..Rules::default() };
+    let violations = invariants::check_all(&rules, &history);
     Night {
         end: End::of(&inner, &history, stage.mail.kinds()),
         violations,

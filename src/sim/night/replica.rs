@@ -17,7 +17,7 @@ use maint_engine::request::Requests;
 use maint_engine::runtime::{Env, TaskOwner};
 use maint_engine::serve::{Health, Replica};
 
-use super::Stage;
+use super::{Stage, seats};
 use crate::clock::sleep;
 use crate::random::{FNV_OFFSET, fnv1a};
 use crate::store::http::Cluster;
@@ -72,6 +72,7 @@ impl Post for Mailbag {
 fn start(
     stage: &Stage,
     name: &'static str,
+    node: Option<String>,
     life: u64,
 ) -> (TaskOwner, impl Future<Output = Option<maint_engine::serve::ReplicaEnd>> + use<>) {
     let cluster = &stage.cluster;
@@ -108,7 +109,7 @@ fn start(
         ticks: None,
         receivers: vec![stage.mail.clone()],
         pod: name.to_owned(),
-        node: None,
+        node,
         health: Arc::new(Health::default()),
     };
     let running = env.tasks.spawn(replica.run());
@@ -124,7 +125,8 @@ fn way(cluster: Arc<Cluster>, server: usize, name: &'static str) -> ClientSource
 pub(super) async fn supervise(stage: Arc<Stage>, name: &'static str) {
     let stop = stage.cluster.lock().faults.stop_signal(name);
     for life in 0.. {
-        let (owner, running) = start(&stage, name, life);
+        let node = seats::take(&stage, name).await;
+        let (owner, running) = start(&stage, name, node, life);
         let pause = owner.pause();
         let paused = stage.cluster.lock().faults.freezes(name, pause.clone());
         tokio::pin!(running);
@@ -133,6 +135,10 @@ pub(super) async fn supervise(stage: Arc<Stage>, name: &'static str) {
                 biased;
                 () = stop.notified() => {
                     tracing::info!(name, "killed");
+                    break;
+                }
+                () = seats::lost(&stage, name) => {
+                    tracing::info!(name, "its pod is gone");
                     break;
                 }
                 () = paused.notified() => {

@@ -23,6 +23,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// Changes the cluster before the night begins.
     pub prepare: fn(&mut Inner, Timestamp),
+    /// The nodes that the replicas' pods begin on; none where they run outside the cluster.
+    pub seats: Option<[&'static str; 2]>,
     /// Changes the settings.
     pub configure: fn(&mut Settings),
     /// What people and the outside do.
@@ -65,6 +67,7 @@ const ALL: &[&str] =
 const WELL: Scenario = Scenario {
     name: "",
     prepare: nothing,
+    seats: None,
     configure: as_is,
     script: |_| Box::pin(async {}),
     ends: ("Succeeded", "Proven"),
@@ -85,6 +88,16 @@ pub const SCENARIOS: &[Scenario] = &[
         ..WELL
     },
     Scenario { name: "drain", script: |stage| Box::pin(drain(stage)), ..WELL },
+    // The first replica leads, and its own pod is on the target.
+    Scenario { name: "leader-on-target", seats: Some([TARGET, "n2"]), script: |stage| Box::pin(drain(stage)), ..WELL },
+    // Nobody else could lead, and that is allowed: the pod goes last, and the run goes on where it runs again.
+    Scenario {
+        name: "alone-on-target",
+        seats: Some([TARGET, TARGET]),
+        configure: |settings| settings.run.allow_self = true,
+        script: |stage| Box::pin(drain(stage)),
+        ..WELL
+    },
     Scenario { name: "command", script: |stage| Box::pin(command(stage)), ..WELL },
     Scenario {
         name: "back-out",

@@ -8,6 +8,7 @@ mod reboots;
 mod run;
 mod run_leaders;
 mod run_people;
+mod run_words;
 mod tunnels;
 
 use std::future::Future;

@@ -28,6 +28,7 @@ pub fn cases() -> Vec<Case> {
     ];
     all.extend(super::run_people::cases());
     all.extend(super::run_leaders::cases());
+    all.extend(super::run_words::cases());
     println!("figure cases.run {} cases", all.len());
     all
 }
@@ -387,7 +388,7 @@ async fn broken_pair_holds(cluster: Arc<Cluster>) -> Result<()> {
 }
 
 /// Nothing but records, Events, the Lease and `maint-state`.
-fn ensure_only_own_writes(log: &Log) -> Result<()> {
+pub fn ensure_only_own_writes(log: &Log) -> Result<()> {
     for entry in log.writes() {
         let own = matches!(entry.resource.as_str(), "maintenances" | "maintenances/status" | "events" | "leases")
             || (entry.resource == "configmaps" && entry.name == "maint-state");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::run::{NODE, RUN, evicted, going, reboots};
+use super::run::{NODE, RUN, ensure_only_own_writes, evicted, going, reboots};
 use super::{Case, case};
 use crate::harness::maint::{Maint, story};
 use crate::harness::{Cluster, wait};
@@ -40,11 +40,7 @@ async fn their_cordon(cluster: Arc<Cluster>) -> Result<()> {
     let record = maint.record("wish-1").await?;
     ensure!(record["status"]["phase"] == "Pending" && blocked(&record), "{}", story(&record));
     let log = maint.log_since(&mark)?;
-    for entry in log.writes() {
-        let own = matches!(entry.resource.as_str(), "maintenances" | "maintenances/status" | "leases" | "events");
-        ensure!(own, "written for a wish that is blocked: {entry:?}");
-    }
-    ensure!(log.evictions().is_empty(), "evictions");
+    ensure_only_own_writes(&log).context("for a wish that is blocked")?;
     maint.verb(1, &["cancel", "wish-1", "--as", "a case"], 0).await?;
     maint.wait_phase("wish-1", "Cancelled", wait::SHORT).await?;
 

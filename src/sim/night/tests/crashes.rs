@@ -16,7 +16,8 @@ fn sweep(name: &str) -> u64 {
         for mode in MODES {
             let plan = Plan { seed: 1, script: vec![(REPLICAS[0], k, mode)], ..Plan::default() };
             let night = night(scenario, &plan);
-            let row = || format!("{name}, {mode:?} at write {k} ({})\n{}", point(&night, k), story(&night));
+            let row =
+                || format!("{name}, {mode:?} at write {k} ({})\n{}", point(&night, REPLICAS[0], k), story(&night));
             assert_eq!(night.hits.values().sum::<u64>(), 1 + u64::from(mode == Fault::StopAnswered), "{}", row());
             assert_eq!(night.end, whole.end, "{}", row());
             assert_eq!(night.violations, Vec::new(), "{}", row());
@@ -26,10 +27,10 @@ fn sweep(name: &str) -> u64 {
     points
 }
 
-/// The k-th write of the first replica.
-fn point(night: &Night, k: u64) -> String {
+/// The k-th write of a replica.
+fn point(night: &Night, client: &str, k: u64) -> String {
     let verbs = ["create", "update", "patch", "delete"];
-    let mut writes = night.history.steps.iter().filter(|step| step.client == REPLICAS[0] && verbs.contains(&step.verb));
+    let mut writes = night.history.steps.iter().filter(|step| step.client == client && verbs.contains(&step.verb));
     let at = usize::try_from(k - 1).unwrap_or(usize::MAX);
     writes.nth(at).map_or_else(String::new, crate::trace::Step::line)
 }
@@ -42,4 +43,36 @@ fn a_crash_at_any_write_changes_nothing_about_the_end() {
         running.into_iter().map(|sweep| sweep.join().expect("no row failed")).sum()
     });
     println!("figure crash_points {points} points");
+}
+
+/// The replica on the target takes an expired Lease before commit: then it puts back, and nothing is left of the run.
+fn was_put_back(night: &Night) -> bool {
+    let end = &night.end;
+    let left = end.unschedulable || end.finalizer || end.action_pods > 0 || end.boots > 0;
+    (end.phase.as_str(), end.outcome.as_str()) == ("Failed", "LeaderOnTarget") && !left
+}
+
+#[test]
+fn a_crash_at_any_write_of_a_hand_over_ends_well() {
+    let scenario = Scenario::named("leader-on-target").expect("a scenario");
+    let whole = night(scenario, &Plan { seed: 1, ..Plan::default() });
+    assert!(REPLICAS.iter().all(|name| whole.writes[*name] > 5), "both lead: {:?}", whole.writes);
+    let (mut points, mut put_back) = (0, 0);
+    for client in REPLICAS {
+        for k in 1..=whole.writes[client] {
+            for mode in MODES {
+                let plan = Plan { seed: 1, script: vec![(client, k, mode)], ..Plan::default() };
+                let night = night(scenario, &plan);
+                let row =
+                    || format!("{client}, {mode:?} at write {k} ({})\n{}", point(&night, client, k), story(&night));
+                assert_eq!(night.violations, Vec::new(), "{}", row());
+                let gone_on = night.end.phase == "Succeeded" && night.end.boots == 1 && !night.end.unschedulable;
+                assert!(gone_on || was_put_back(&night), "{}", row());
+                points += 1;
+                put_back += u64::from(!gone_on);
+            }
+        }
+    }
+    println!("figure sim.hand_over_crash_points {points} points");
+    println!("figure sim.hand_over_put_back {put_back} points");
 }

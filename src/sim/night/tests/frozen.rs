@@ -3,10 +3,10 @@
 use super::*;
 use crate::trace::Step;
 
-/// Whether a step is a write of a client that arrived, other than of the Lease.
+/// Whether a step is a write of a client that arrived, other than of the Lease and of Events, which need none.
 fn wrote(step: &Step, client: &str) -> bool {
     let write = matches!(step.verb, "create" | "update" | "patch" | "delete");
-    step.client == client && write && step.code != 0 && step.resource != "leases"
+    step.client == client && write && step.code != 0 && !matches!(step.resource.as_str(), "leases" | "events")
 }
 
 /// The old leader's writes that arrive although the new one has written already.
