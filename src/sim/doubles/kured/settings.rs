@@ -73,7 +73,6 @@ pub struct AlertFilter {
 
 /// kured's flags. Defaults are those of 1.23.0. Notifications and `--skip-wait-for-delete-timeout` are not played.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Settings {
     /// Which release is played.
     pub version: Version,

@@ -19,7 +19,6 @@ impl Fraction {
     /// Below a million; more is taken modulo.
     #[must_use]
     pub const fn millionths(drawn: u64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "it is below a million")]
         Self((drawn % 1_000_000) as u32)
     }
 }

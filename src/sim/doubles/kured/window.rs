@@ -78,9 +78,9 @@ impl Window {
         let (mut start, mut end) = (start.timestamp(), end.timestamp() + nearly);
         if self.start > self.end {
             if now < end {
-                start = start - day;
+                start -= day;
             } else {
-                end = end + day;
+                end += day;
             }
         }
         start <= now && now <= end

@@ -1,1 +1,5 @@
-//! shells
+//! Where doubles live in the simulated cluster.
+
+pub mod kured;
+#[cfg(test)]
+mod tests;

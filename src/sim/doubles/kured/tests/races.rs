@@ -53,13 +53,13 @@ const ROWS: &[Row] = &[
         assert_eq!((world.rebooted(), world.lock()), ("a".to_owned(), Some(HOLD.to_owned())), "{row}");
     }),
     ("R5 a drain without a limit holds; with a TTL another starts, and the first stays cordoned", |row| {
-        let settings = Settings { lock_ttl: Duration::from_secs(600), ..minute() };
+        let settings = Settings { lock_ttl: Duration::from_secs(200), ..minute() };
         let mut world = World::new(5, &["a", "b"], &settings);
         world.stuck_pod("a");
         world.stuck_pod("b");
         world.run_until(300, |world| world.lock().is_some());
         let first = if world.holds("a") { "a" } else { "b" };
-        world.run(560);
+        world.run(160);
         assert!(world.holds(first) && world.rebooted().is_empty(), "{row}");
         world.run(120);
         let second = if first == "a" { "b" } else { "a" };
@@ -72,7 +72,7 @@ const ROWS: &[Row] = &[
     ("R6 a holder without a node blocks for ever", |row| {
         let ghost = lock_of("gone", false);
         let mut world = begun(6, &["a"], &minute(), Some(&ghost));
-        world.run(36_000);
+        world.run(7200);
         assert_eq!((world.rebooted(), world.lock()), (String::new(), Some(ghost)), "{row}");
         world.set_lock(None);
         world.run(61);

@@ -140,7 +140,7 @@ fn the_release_delay_delays_the_uncordon_since_1_16_2() {
     for (row, version) in RELEASES {
         let (drain_timeout, lock_release_delay) = (Duration::from_secs(20), Duration::from_secs(600));
         let mut world =
-            World::new(7, &["a"], &of(version, Settings { drain_timeout, lock_release_delay, ..gated(minute()) }));
+            World::new(7, &["a"], &of(version, Settings { lock_release_delay, drain_timeout, ..gated(minute()) }));
         world.stuck_pod("a");
         world.open.insert("a".to_owned());
         world.when(|world| world.holds("a"), |world| world.open.clear());

@@ -74,6 +74,7 @@ pub struct World {
     pub effects: Vec<Did>,
     /// The process of this life is killed instead of performing its n-th effect.
     pub die_at: Option<(u64, usize)>,
+    performed: BTreeMap<u64, usize>,
     pub reboots: Vec<Did>,
     /// The lock's values, with their times.
     pub locks: Vec<(Timestamp, Option<String>)>,
@@ -129,6 +130,7 @@ impl World {
             starts: Vec::new(),
             effects: Vec::new(),
             die_at: None,
+            performed: BTreeMap::new(),
             reboots: Vec::new(),
             locks: vec![(now, None)],
             queue: BTreeMap::new(),
@@ -209,10 +211,11 @@ impl World {
         let now = self.now;
         let Some(process) = self.host(node).processes.get_mut(&life) else { return };
         for effect in process.step(now, event) {
-            let count = self.effects.iter().filter(|did| did.life == life).count();
-            if self.die_at == Some((life, count)) {
+            let count = self.performed.entry(life).or_insert(0);
+            if self.die_at == Some((life, *count)) {
                 return self.restart(node);
             }
+            *count += 1;
             let did = self.did(node, life, &name(&effect));
             self.effects.push(did);
             self.perform(node, life, effect);
