@@ -2,6 +2,7 @@
 
 pub mod check;
 mod conformance;
+mod kured;
 mod plane;
 mod reboots;
 mod run;
@@ -39,8 +40,16 @@ where
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [plane::cases(), conformance::cases(), tunnels::cases(), check::cases(), reboots::cases(), run::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        plane::cases(),
+        conformance::cases(),
+        tunnels::cases(),
+        check::cases(),
+        reboots::cases(),
+        kured::cases(),
+        run::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
