@@ -140,7 +140,7 @@ impl<Q: Question> Kureds<Q> {
         for node in self.nodes() {
             let kureds = Arc::clone(&self);
             all.push(Box::pin(async move {
-                tokio::join!(kureds.machine(&node), kureds.supervise(&node));
+                tokio::join!(kureds.machine(&node), kureds.boots(&node), kureds.supervise(&node));
             }));
         }
         next(&mut all).await;
@@ -156,6 +156,15 @@ impl<Q: Question> Kureds<Q> {
             let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
             let down = world.settings().reboot;
             world.reboot(&mut self.cluster.lock(), node, down, now);
+        }
+    }
+
+    /// The sentinel's folder does not outlive a boot, whoever asked for it.
+    async fn boots(&self, node: &str) {
+        loop {
+            self.power(node, false).await;
+            self.require(node, false);
+            self.power(node, true).await;
         }
     }
 
@@ -179,8 +188,6 @@ impl<Q: Question> Kureds<Q> {
             };
             self.host(node, |host| host.metric = None);
             if is_down {
-                // The sentinel's folder does not outlive a boot.
-                self.require(node, false);
                 self.power(node, true).await;
                 sleep(RETURN).await;
             } else {

@@ -1,6 +1,7 @@
 //! A process that is killed at any of its effects: what the next one makes of it.
 
-use super::world::{World, measured};
+use super::flags::measured;
+use super::world::World;
 
 fn night(die_at: Option<(u64, usize)>) -> World {
     let mut world = World::new(7, &["a"], &measured());

@@ -2,11 +2,14 @@
 
 mod answers;
 mod deaths;
+mod flags;
 mod locks;
 mod races;
 mod requests;
 mod runs;
 mod scenarios;
 mod versions;
+mod views;
 mod windows;
+mod words;
 mod world;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{World, gated, lock_of, measured, minute};
+use super::flags::{gated, lock_of, measured, minute};
+use super::world::World;
 use crate::doubles::kured::answer::Answer;
 use crate::doubles::kured::settings::Settings;
 

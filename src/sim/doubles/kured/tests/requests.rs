@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{World, lock_of, measured, minute};
+use super::flags::{lock_of, measured, minute};
+use super::world::World;
 use crate::doubles::kured::settings::Settings;
 
 /// Requests and questions of one node since a point of the log.

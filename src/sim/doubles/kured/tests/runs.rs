@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::world::{World, lock_of, measured};
+use super::flags::{lock_of, measured};
+use super::world::World;
 use crate::doubles::kured::settings::Settings;
 
 const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
@@ -147,6 +148,7 @@ pub const ROWS: &[Row] = &[
         // The limiter lets ten leave at once and five a second: 101 were measured in 20 s.
         let asked = world.made("node-1", "POST eviction").count();
         assert!((95..=111).contains(&asked), "{row}: {asked} evictions");
+        println!("figure kured.refused_evictions_20_s {asked} requests");
         assert!(world.says("node-1", "will retry after 0s"), "{row}");
         let after = world.said("node-1", "Reboot blocked").filter(|did| did.at > released_at(&world)).count();
         assert!(after >= 3, "{row}: blocked {after} times");
@@ -162,6 +164,7 @@ pub const ROWS: &[Row] = &[
         assert_eq!(world.rebooted(), "node-1", "{row}");
         let took = seconds(locked_at(&world), world.reboots[0].at);
         assert!((22.0..29.0).contains(&took), "{row}: {took} s, 25 s measured");
+        println!("figure kured.drain_110_pods {took:.1} s");
     }),
     ("V8 its API server stops while it is blocked", |row| {
         let mut world = begun(108, &measured());

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::world::{World, gated, lock_of, minute};
+use super::flags::{gated, lock_of, minute};
+use super::world::World;
 use crate::doubles::kured::settings::Settings;
 
 const HOLD: &str = r#"{"nodeID":"maint","metadata":{"unschedulable":false},"created":"2026-11-30T01:00:00Z","TTL":0}"#;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::words::{name, shorthand};
 use crate::doubles::kured::answer::Answer;
-use crate::doubles::kured::calls::{self, Call, Reply, USER_AGENT};
+use crate::doubles::kured::calls::{Call, Reply, USER_AGENT};
 use crate::doubles::kured::log::Level;
 use crate::doubles::kured::settings::Settings;
 use crate::doubles::kured::ticker::after;
@@ -84,34 +85,6 @@ pub struct World {
     rules: Vec<(Condition, Act)>,
     ending: BTreeSet<ObjectKey>,
     random: Random,
-}
-
-/// Period one minute, as in the scenarios.
-pub fn minute() -> Settings {
-    Settings { period: Duration::from_secs(60), ..Settings::default() }
-}
-
-/// The flags of the measured runs.
-pub fn measured() -> Settings {
-    Settings {
-        period: Duration::from_secs(20),
-        drain_timeout: Duration::from_secs(60),
-        annotate_nodes: true,
-        taint: "weave.works/kured-node-reboot".to_owned(),
-        prometheus_url: Some("http://maint.maint.svc/kured/node".to_owned()),
-        ..Settings::default()
-    }
-}
-
-/// The same, with maint at the other end.
-pub fn gated(settings: Settings) -> Settings {
-    Settings { prometheus_url: measured().prometheus_url, ..settings }
-}
-
-pub fn lock_of(holder: &str, unschedulable: bool) -> String {
-    format!(
-        r#"{{"nodeID":"{holder}","metadata":{{"unschedulable":{unschedulable}}},"created":"2026-11-30T01:00:00Z","TTL":0}}"#
-    )
 }
 
 impl World {
@@ -357,142 +330,5 @@ impl World {
             let (_, act) = self.rules.remove(index);
             act(self);
         }
-    }
-
-    fn daemonset() -> ObjectKey {
-        ObjectKey::new("apps", "daemonsets", "kube-system", "kured")
-    }
-
-    pub fn lock(&self) -> Option<String> {
-        let daemonset = self.store.object(&Self::daemonset()).expect("the DaemonSet");
-        calls::annotation(daemonset, "weave.works/kured-node-lock").map(str::to_owned)
-    }
-
-    pub fn set_lock(&mut self, value: Option<&str>) {
-        self.store.edit(&Self::daemonset(), |daemonset| {
-            let annotations = calls::member(calls::member(daemonset, "metadata"), "annotations");
-            let annotations = annotations.as_object_mut().expect("a map");
-            match value {
-                Some(value) => annotations.insert("weave.works/kured-node-lock".to_owned(), json!(value)),
-                None => annotations.remove("weave.works/kured-node-lock"),
-            };
-        });
-    }
-
-    /// maint's edit of the lock: the node was cordoned before.
-    pub fn edit_lock(&mut self) {
-        let lock = self.lock().expect("a lock").replace(r#""unschedulable":false"#, r#""unschedulable":true"#);
-        self.set_lock(Some(&lock));
-    }
-
-    pub fn holds(&self, node: &str) -> bool {
-        self.lock().is_some_and(|lock| lock.contains(&format!(r#""nodeID":"{node}""#)))
-    }
-
-    pub fn node(&self, node: &str) -> &Value {
-        self.store.object(&ObjectKey::node(node)).expect("the node")
-    }
-
-    pub fn cordon(&mut self, node: &str) {
-        self.store.edit(&ObjectKey::node(node), |node| node["spec"]["unschedulable"] = json!(true));
-    }
-
-    pub fn is_cordoned(&self, node: &str) -> bool {
-        self.node(node)["spec"]["unschedulable"] == true
-    }
-
-    pub fn has_taint(&self, node: &str) -> bool {
-        let taints = self.node(node)["spec"]["taints"].as_array();
-        taints.into_iter().flatten().any(|taint| taint["effect"] == "PreferNoSchedule")
-    }
-
-    pub fn is_in_progress(&self, node: &str) -> bool {
-        calls::annotation(self.node(node), calls::IN_PROGRESS).is_some()
-    }
-
-    /// A running pod; one of kured's own DaemonSet if it is named so.
-    pub fn pod(&mut self, node: &str, name: &str) {
-        let own = name.starts_with("kured");
-        let owners = if own {
-            json!([{"kind": "DaemonSet", "name": "kured", "controller": true, "uid": "x"}])
-        } else {
-            json!([])
-        };
-        let namespace = if own { "kube-system" } else { "default" };
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace,
-            "labels": {"app": name.split('-').next(), "name": name}, "ownerReferences": owners},
-            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "i"}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-        self.store.seed(pod, self.now);
-    }
-
-    /// A pod whose budget allows nothing: a drain can only run out of time.
-    pub fn stuck_pod(&mut self, node: &str) {
-        let name = format!("stuck-{node}");
-        self.pod(node, &name);
-        let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"name": name}}},
-            "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
-                "observedGeneration": 1}});
-        self.store.seed(budget, self.now);
-    }
-
-    pub fn free_stuck_pod(&mut self, node: &str) {
-        self.store.remove(&ObjectKey::new("policy", "poddisruptionbudgets", "default", &format!("stuck-{node}")));
-    }
-
-    /// Who rebooted, in order.
-    pub fn rebooted(&self) -> String {
-        self.reboots.iter().map(|did| did.node.as_str()).collect::<Vec<_>>().join(" ")
-    }
-
-    /// Which nodes are cordoned.
-    pub fn cordoned(&self) -> String {
-        self.hosts.keys().filter(|node| self.is_cordoned(node)).cloned().collect::<Vec<_>>().join(" ")
-    }
-
-    /// Lines of a node's log that contain a text.
-    pub fn said<'a>(&'a self, node: &'a str, text: &'a str) -> impl Iterator<Item = &'a Did> {
-        self.logs.iter().filter(move |did| did.node == node && did.what.contains(text))
-    }
-
-    pub fn says(&self, node: &str, text: &str) -> bool {
-        self.said(node, text).next().is_some()
-    }
-
-    /// Requests of a node, by their shorthand.
-    pub fn made<'a>(&'a self, node: &'a str, what: &'a str) -> impl Iterator<Item = &'a Did> {
-        self.calls.iter().filter(move |did| did.node == node && did.what == what)
-    }
-
-    /// Seconds since the beginning of the world.
-    pub fn clock(&self, at: Timestamp) -> f64 {
-        at.duration_since(self.begin).as_secs_f64()
-    }
-}
-
-fn name(effect: &Effect) -> String {
-    match effect {
-        Effect::Api { call, .. } => shorthand(call),
-        Effect::Ask(_) => "ask".to_owned(),
-        Effect::Sentinel(_) => "sentinel".to_owned(),
-        Effect::Sleep(..) => "sleep".to_owned(),
-        Effect::Reboot(_) => "reboot".to_owned(),
-        Effect::Log(_, text) => format!("log {text}"),
-        Effect::Exit(code) => format!("exit {code}"),
-    }
-}
-
-/// `PATCH node`, `GET daemonset`, `LIST pods`, ...
-fn shorthand(call: &Call) -> String {
-    let parts: Vec<&str> = call.path.split('/').filter(|part| !part.is_empty()).collect();
-    match (call.method, parts.as_slice()) {
-        ("GET", ["api", "v1", "pods"]) => "LIST pods".to_owned(),
-        (method, ["api", "v1", "nodes", _]) => format!("{method} node"),
-        (method, [.., "daemonsets", _]) => format!("{method} daemonset"),
-        (method, [.., "pods", _]) => format!("{method} pod"),
-        (method, [.., "eviction"]) => format!("{method} eviction"),
-        (method, _) => format!("{method} {}", call.path),
     }
 }
