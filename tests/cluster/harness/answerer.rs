@@ -113,7 +113,7 @@ async fn answer(
     state: Arc<Mutex<State>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let node = parts.uri.path().split('/').nth(2).unwrap_or_default().to_string();
     let headers = parts
         .headers

@@ -126,12 +126,8 @@ impl Kureds {
     /// Makes a node want a reboot, or not.
     pub fn require(&self, name: &str, required: bool) -> Result<()> {
         let path = self.node(name)?.sentinel();
-        if required {
-            fs::write(path, "")?
-        } else {
-            fs::remove_file(path)?
-        }
-        Ok(())
+        let done = if required { fs::write(&path, "") } else { fs::remove_file(&path) };
+        done.with_context(|| format!("cannot change {}", path.display()))
     }
 
     /// Lets a node's reboot command fail from now on.
