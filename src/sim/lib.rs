@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod doubles;
 pub mod faults;
 pub mod invariants;
 pub mod night;

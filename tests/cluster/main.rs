@@ -14,6 +14,8 @@ mod cases;
 #[allow(dead_code, reason = "shared with the example, and cases use what they need")]
 #[path = "harness/mod.rs"]
 mod harness;
+#[path = "kured/mod.rs"]
+mod kured;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -25,6 +27,9 @@ use cases::Case;
 use harness::Cluster;
 
 fn main() -> ExitCode {
+    if let Some(code) = kured::hidden_mode() {
+        return code;
+    }
     let mut arguments = Arguments::from_args();
     // All share one cluster, and most of them break it for a while.
     arguments.test_threads = Some(1);

@@ -12,6 +12,8 @@
 #[allow(dead_code, reason = "shared with the tests, which use the rest")]
 #[path = "harness/mod.rs"]
 mod harness;
+#[path = "kured/mod.rs"]
+mod kured;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -49,6 +51,9 @@ verbs, to be given to a second `cargo run --features cluster --example cluster -
   down                                    end the cluster";
 
 fn main() -> ExitCode {
+    if let Some(code) = kured::hidden_mode() {
+        return code;
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let result = match words.first().map(String::as_str) {
         Some("up") => up(),

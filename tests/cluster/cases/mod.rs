@@ -3,6 +3,7 @@
 pub mod check;
 mod conformance;
 mod deploy;
+mod kured;
 mod plane;
 mod reboots;
 mod run;
@@ -47,6 +48,7 @@ pub fn all() -> Vec<Case> {
         tunnels::cases(),
         check::cases(),
         reboots::cases(),
+        kured::cases(),
         run::cases(),
         deploy::cases(),
     ]

@@ -3,6 +3,7 @@
 //! `Cluster::up` brings it up; `power`, `tunnels` and the like are its verbs (`verbs.rs`), `reset` (`reset.rs`) puts it back
 //! to healthy. Everything ends with `shutdown`, also on Ctrl-C.
 
+pub mod answerer;
 pub mod audit;
 pub mod binaries;
 pub mod client;
@@ -10,6 +11,7 @@ pub mod control_plane;
 pub mod etcd_voter;
 pub mod garble;
 pub mod kubelet;
+pub mod kured;
 pub mod longhorn;
 pub mod maint;
 pub mod metrics;

@@ -55,6 +55,11 @@ impl Process {
         Ok(Self { name: spec.name.clone(), child })
     }
 
+    /// Its id, which is the program's own.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How it ended, if it did.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()

@@ -159,6 +159,7 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
             client.delete(&format!("/api/v1/namespaces/kube-system/pods/{name}"), Some(&at_once)).await?;
         }
     }
+    super::kured::remove(client).await?;
     // Its leader is gone by now, and the next one begins at term 0.
     client.delete("/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint", None).await?;
     for name in ["maint-control", "maint-state"] {
