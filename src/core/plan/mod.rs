@@ -34,12 +34,15 @@ mod back_out;
 mod before_commit;
 mod decide;
 mod drain;
+mod grant;
 mod held;
 mod kept;
+mod lock;
 mod owned;
 mod pending;
 mod returning;
 mod run;
+mod sentinel;
 mod settle;
 mod time;
 mod verify;
@@ -59,7 +62,7 @@ pub use run::phase_of;
 pub use time::{parse_time, stamp};
 pub use wanted::{Wanted, wanted};
 
-use run::Run;
+use run::{Run, Target};
 
 /// Finalizer of a record in flight: deleting it means BackingOut before commit, Held handling after.
 pub const FINALIZER: &str = "maint.dev/in-flight";
@@ -131,6 +134,9 @@ pub fn step(input: &StepInput<'_>) -> Step {
         Phase::Held => held::step(&mut run),
         Phase::BackingOut => back_out::step(&mut run),
         Phase::Succeeded | Phase::Failed | Phase::Cancelled => run.release_record(),
+    }
+    if let Target::Here(node) = run.target() {
+        run.keep_lock(node);
     }
     run.finish()
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::world::{Coming, Pods, Scene, UID, later};
 use crate::api::{SourceId, names};
-use crate::plan::{Act, FINALIZER};
+use crate::plan::{Act, FINALIZER, LockChange};
 
 impl Scene {
     /// Does what the API would do.
@@ -30,6 +30,7 @@ impl Scene {
                 self.guard(node, resource_version)?;
                 let line = self.node_line();
                 assert_eq!(line, "cordoned by maint, owned", "uncordoned what is not ours");
+                self.assert_nothing_is_under_way();
                 assert_eq!(self.owner().expect("an owner")["maintenance"], UID);
                 self.cordon(node, false, names::FIELD_MANAGER);
                 self.annotate(node, names::ANNOTATION_OWNER, None);
@@ -49,7 +50,16 @@ impl Scene {
                     self.evict(&eviction.name, &eviction.uid);
                 }
             }
+            Act::CreateSentinelPod { name, path, wanted_on, .. } => {
+                self.create_sentinel_pod(name, path, wanted_on.as_deref());
+            }
+            Act::DeleteSentinelPod { uid, .. } => {
+                for source in [SourceId::ActionPods, SourceId::TargetPods] {
+                    self.world.of(source).retain(|pod| pod["metadata"]["uid"] != json!(uid));
+                }
+            }
             Act::SetLock(set) => {
+                self.assert_lock_is_ours_to_change(set);
                 let found = self.world.of(SourceId::DaemonSets).iter_mut().find(|one| {
                     (&one["metadata"]["namespace"], &one["metadata"]["name"])
                         == (&json!(set.namespace), &json!(set.name))
@@ -69,6 +79,25 @@ impl Scene {
             }
         }
         Ok(())
+    }
+
+    /// It is never written over while it is neither free nor ours; of kured's own entry one flag is changed.
+    fn assert_lock_is_ours_to_change(&mut self, set: &crate::plan::SetLock) {
+        let read = |text: &Option<String>| -> Option<serde_json::Value> {
+            text.as_ref().map(|text| serde_json::from_str(text).expect("a lock that can be read"))
+        };
+        let (before, after) = (read(&set.before), read(&set.after));
+        let ours = |value: &serde_json::Value| value["maint"]["maintenance"] == UID;
+        match set.why {
+            LockChange::Take => assert!(before.is_none() && after.as_ref().is_some_and(ours), "{set:?}"),
+            LockChange::Release => assert!(before.as_ref().is_some_and(ours) && after.is_none(), "{set:?}"),
+            LockChange::KeepCordon => {
+                let mut wanted = before.expect("a lock");
+                assert_eq!(wanted["nodeID"], super::world::TARGET);
+                wanted["metadata"]["unschedulable"] = json!(true);
+                assert_eq!(after, Some(wanted));
+            }
+        }
     }
 
     fn guard(&mut self, node: &str, version: &str) -> Result<(), String> {

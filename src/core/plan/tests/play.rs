@@ -313,5 +313,10 @@ impl Play {
         }
         let pods = self.scene.world.of(SourceId::ActionPods).len();
         assert_eq!(pods, 0, "{row}: an action pod is left\n{}", self.told());
+        if self.scene.kured.is_some() {
+            let lock = self.scene.lock_value();
+            assert!(lock["maint"].is_null(), "{row}: our hold is left: {lock}\n{}", self.told());
+            assert!(!self.scene.kured().made_by_us, "{row}: our sentinel is left\n{}", self.told());
+        }
     }
 }

@@ -1,0 +1,1 @@
+//! kured's grant.
