@@ -10,7 +10,7 @@ use super::held::let_go;
 use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time};
 use super::words::Standing;
-use super::{Act, grant};
+use super::{Act, closing, taken};
 use crate::api::{Action, Outcome, Phase};
 use crate::facts::Node;
 
@@ -26,12 +26,12 @@ pub(super) fn step(run: &mut Run<'_>) {
         Target::Unknown => return run.look_again_in(SOON_SECONDS),
     };
     if let Some(node) = node
-        && (grant::is_taken(run) || grant::booted_on_it(run, node) || acted_already(run))
+        && (taken::is_taken(run) || taken::booted_on_it(run, node) || acted_already(run))
     {
         return;
     }
     // Before anything else is put back, and under a halt too: it is no new act on the node.
-    if !grant::is_closed(run, node) {
+    if !closing::is_closed(run, node) {
         return;
     }
     if waits(run) {

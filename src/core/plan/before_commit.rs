@@ -4,13 +4,13 @@ use super::drain::{self, Drained};
 use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
 use super::words::Standing;
-use super::{Act, grant, owned};
+use super::{Act, closing, grant, owned, taken};
 use crate::api::record::Intent;
 use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Owner, Phase, Reason, Status, Strategy};
 use crate::facts::Node;
 
 pub(super) fn cordoning(run: &mut Run<'_>) {
-    if grant::is_taken(run) {
+    if taken::is_taken(run) {
         return;
     }
     let Some((node, mut findings)) = still_ours_to_do(run, Moment::Cordoned, false) else { return };
@@ -48,7 +48,7 @@ pub(super) fn cordoning(run: &mut Run<'_>) {
 }
 
 pub(super) fn draining(run: &mut Run<'_>) {
-    if grant::is_taken(run) {
+    if taken::is_taken(run) {
         return;
     }
     let Some((node, findings)) = still_ours_to_do(run, Moment::Cordoned, true) else { return };
@@ -75,7 +75,7 @@ pub(super) fn draining(run: &mut Run<'_>) {
 
 pub(super) fn acting(run: &mut Run<'_>) {
     // Whether it is committed comes first: after commit nothing is put back.
-    if grant::is_taken(run) {
+    if taken::is_taken(run) {
         return;
     }
     match run.action() {
@@ -97,7 +97,7 @@ pub(super) fn acting(run: &mut Run<'_>) {
             // Closing is no new act on the node: under a halt too nobody may act on what was granted.
             if let Target::Here(node) = run.target() {
                 let why = run.status.message.clone();
-                grant::is_closed(run, Some(node));
+                closing::is_closed(run, Some(node));
                 run.status.message = why;
             }
         }
@@ -110,7 +110,7 @@ pub(super) fn acting(run: &mut Run<'_>) {
         // A go that was given and not taken is withdrawn: the same write makes the claim fail.
         run.withdraw();
         if run.status.phase == Phase::Acting.as_str() {
-            grant::is_closed(run, Some(node));
+            closing::is_closed(run, Some(node));
         }
         return;
     }
@@ -239,7 +239,7 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
             return None;
         }
     };
-    if grant::booted_on_it(run, node) {
+    if taken::booted_on_it(run, node) {
         return None;
     }
     if run.has_new_boot(node) {

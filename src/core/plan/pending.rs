@@ -3,7 +3,7 @@
 use super::kept::records_of;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
-use super::{Act, grant, sentinel};
+use super::{Act, grant, sentinel, taken};
 use crate::api::record::{Limits, MatrixRecord, NodeRecord};
 use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
@@ -75,7 +75,7 @@ pub(super) fn step(run: &mut Run<'_>) {
         run.status.blocked_since.get_or_insert_with(|| stamp(run.input.now));
         return give_up_in_time(run, &why);
     }
-    if let Some(why) = grant::at_work_already(run) {
+    if let Some(why) = taken::at_work_already(run) {
         run.status.message = format!("{WAITS}{why}");
         run.status.blocked_since.get_or_insert_with(|| stamp(run.input.now));
         return give_up_in_time(run, &why);

@@ -5,7 +5,7 @@
 
 use super::before_commit::returned;
 use super::run::{ActionPod, Run, SOON_SECONDS, Target};
-use super::{grant, held};
+use super::{held, taken};
 use crate::api::{Action, Outcome, Phase};
 use crate::facts::Node;
 
@@ -18,7 +18,7 @@ pub(super) fn step(run: &mut Run<'_>) {
     if super::verify::restamp(run, node) {
         return;
     }
-    if grant::lock_gone(run, node) {
+    if taken::lock_gone(run, node) {
         return;
     }
     let action = action_state(run);

@@ -53,6 +53,10 @@ impl<'a> Run<'a> {
             && [false, true].iter().any(|remove| pod.metadata.name == self.sentinel_pod_name(*remove))
     }
 
+    fn node_of_that_name(&self) -> Option<&'a Node> {
+        self.input.facts.nodes.good().find(|node| node.metadata.name == self.node_name())
+    }
+
     fn mark(&self) -> String {
         format!("maint {}", self.uid())
     }
@@ -146,7 +150,8 @@ pub(super) fn is_gone(run: &mut Run<'_>, node: Option<&Node>) -> bool {
         return false;
     }
     if sentinel.removed_at.is_empty() {
-        match node {
+        // Another Node object may be the same machine.
+        match node.or_else(|| run.node_of_that_name()) {
             Some(node) if !(run.has_new_boot(node) && VOLATILE.iter().any(|at| sentinel.path.starts_with(at))) => {
                 take_away(run, &sentinel, &make, &take);
                 return false;

@@ -86,16 +86,31 @@ impl Scene {
         let read = |text: &Option<String>| -> Option<serde_json::Value> {
             text.as_ref().map(|text| serde_json::from_str(text).expect("a lock that can be read"))
         };
-        let (before, after) = (read(&set.before), read(&set.after));
-        let ours = |value: &serde_json::Value| value["maint"]["maintenance"] == UID;
+        let entries = |text: &Option<String>| -> Vec<serde_json::Value> {
+            match read(text) {
+                None => Vec::new(),
+                Some(lock) => lock["locks"].as_array().cloned().unwrap_or_else(|| vec![lock]),
+            }
+        };
+        let (before, after) = (entries(&set.before), entries(&set.after));
+        let ours = |entry: &serde_json::Value| entry["maint"]["maintenance"] == UID;
         match set.why {
-            LockChange::Take => assert!(before.is_none() && after.as_ref().is_some_and(ours), "{set:?}"),
-            LockChange::Release => assert!(before.as_ref().is_some_and(ours) && after.is_none(), "{set:?}"),
+            LockChange::Take => {
+                assert!(after.starts_with(&before) && after.len() > before.len(), "{set:?}");
+                assert!(after.iter().skip(before.len()).all(ours), "{set:?}");
+            }
+            LockChange::Release => {
+                assert!(before.iter().any(ours), "{set:?}");
+                assert_eq!(after, before.into_iter().filter(|entry| !ours(entry)).collect::<Vec<_>>());
+            }
             LockChange::KeepCordon => {
-                let mut wanted = before.expect("a lock");
-                assert_eq!(wanted["nodeID"], super::world::TARGET);
-                wanted["metadata"]["unschedulable"] = json!(true);
-                assert_eq!(after, Some(wanted));
+                let wanted = before.into_iter().map(|mut entry| {
+                    if entry["nodeID"] == super::world::TARGET {
+                        entry["metadata"]["unschedulable"] = json!(true);
+                    }
+                    entry
+                });
+                assert_eq!(after, wanted.collect::<Vec<_>>());
             }
         }
     }

@@ -6,12 +6,14 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::play::Play;
 use super::world::{Coming, Scene, TARGET, later};
 use crate::api::record::KuredRecord;
 use crate::api::{Asked, Document, Phase, QuestionSource, SourceId, names};
 use crate::plan::{parse_time, phase_of};
 
 pub(super) const LOCK: &str = names::ANNOTATION_KURED_LOCK;
+const GARBAGE: &str = "worker2";
 /// From the start of kured to its first look at its lock.
 const START_SECONDS: i64 = 31;
 
@@ -48,6 +50,8 @@ pub(super) struct Kured {
     pub elsewhere: bool,
     /// Seconds from `go` to the lock.
     pub slow: i64,
+    /// How long its drain takes, in seconds.
+    pub drain_for: i64,
     /// How often its drain will fail, its process restart while draining, its reboot command fail.
     pub drains_fail: u32,
     pub restarts_draining: u32,
@@ -70,6 +74,7 @@ impl Default for Kured {
             gated: true,
             elsewhere: false,
             slow: 0,
+            drain_for: 3,
             drains_fail: 0,
             restarts_draining: 0,
             commands_fail: 0,
@@ -204,8 +209,8 @@ impl Scene {
     }
 
     fn acquire(&mut self, at: Timestamp, unschedulable: bool) {
-        if self.lock().is_some() && !self.holds() {
-            // Lock already held.
+        if self.world.of(SourceId::DaemonSets).is_empty() || (self.lock().is_some() && !self.holds()) {
+            // It could not be read, or is already held.
             return self.idle(at);
         }
         if self.kured().gated {
@@ -217,7 +222,8 @@ impl Scene {
         self.set_lock(Some(entry.to_string()));
         self.kured().acquired += 1;
         self.cordon(TARGET, true, "kured");
-        self.expect(later(at, 3), Next::DrainEnds);
+        let drain_for = self.kured().drain_for;
+        self.expect(later(at, drain_for), Next::DrainEnds);
     }
 
     /// What must hold when a kured that asks us takes its lock: all that its grant stood for.
@@ -318,11 +324,50 @@ impl Scene {
         go
     }
 
+    /// kured heard `go` and has not got its lock yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        let Some(kured) = &self.kured else { return false };
+        let takes =
+            |coming: &Coming| matches!(coming, Coming::Kured(Next::Acquire(_), process) if *process == kured.process);
+        kured.at != At::Off && self.coming.iter().any(|(_, coming)| takes(coming))
+    }
+
+    /// When kured will next do something to its lock.
+    pub(super) fn next_change_of_lock(&self) -> Option<Timestamp> {
+        let granted = self.record.as_ref().and_then(|record| record.status.as_ref()?.intent.as_ref()).is_some();
+        let changes = |coming: &Coming| matches!(coming, Coming::Kured(next, _) if granted || *next != Next::Look);
+        self.coming.iter().filter(|(at, coming)| *at > self.now && changes(coming)).map(|(at, _)| *at).min()
+    }
+
+    /// What is on its way arrives.
+    pub(super) fn acquires_now(&mut self) {
+        let now = self.now;
+        for (at, coming) in &mut self.coming {
+            if matches!(coming, Coming::Kured(Next::Acquire(_), _)) {
+                *at = now;
+            }
+        }
+        self.tick();
+    }
+
+    pub(super) fn looks_now(&mut self) {
+        let now = self.now;
+        self.look(now);
+    }
+
+    /// Somebody asks in kured's name.
+    pub(super) fn forge_question(&mut self) {
+        let now = self.now;
+        self.kured().elsewhere = true;
+        assert!(!self.answer(now));
+    }
+
     /// What is put back while kured may still take its lock on an old `go` would be rebooted uncordoned.
     pub(super) fn assert_nothing_is_under_way(&mut self) {
-        let under_way = self.coming.iter().any(|(_, coming)| matches!(coming, Coming::Kured(Next::Acquire(_), _)));
+        let under_way = self.is_under_way();
         let ours = !self.lock_value()["maint"].is_null();
-        assert!(!under_way || ours, "put back while kured may still act");
+        let installed = !self.world.of(SourceId::DaemonSets).is_empty();
+        assert!(!under_way || ours || !installed, "put back while kured may still act");
     }
 
     // --- the sentinel ---
@@ -368,4 +413,59 @@ impl Scene {
             kured.made_by_us = true;
         }
     }
+}
+
+// --- events; where there is no kured nothing happens ---
+
+pub(super) fn wipe_lock(play: &mut Play) {
+    if play.scene.kured.is_some() {
+        play.scene.set_lock(None);
+    }
+}
+
+pub(super) fn garble_lock(play: &mut Play) {
+    if play.scene.kured.is_some() {
+        play.scene.set_lock(Some(GARBAGE.to_owned()));
+    }
+}
+
+pub(super) fn clear_garbage(play: &mut Play) {
+    if play.scene.lock().as_deref() == Some(GARBAGE) {
+        play.scene.set_lock(None);
+    }
+}
+
+pub(super) fn kured_restarts(play: &mut Play) {
+    let now = play.scene.now;
+    if play.scene.kured.as_ref().is_some_and(|kured| kured.at != At::Off) {
+        play.scene.restart(now);
+    }
+}
+
+fn change(play: &mut Play, change: fn(&mut Kured)) {
+    play.scene.kured.iter_mut().for_each(change);
+}
+
+pub(super) fn kured_wants(play: &mut Play) {
+    change(play, |kured| kured.wants = true);
+}
+
+pub(super) fn kured_wants_no_more(play: &mut Play) {
+    change(play, |kured| kured.wants = false);
+}
+
+pub(super) fn kured_is_slow(play: &mut Play) {
+    change(play, |kured| kured.slow = 70);
+}
+
+pub(super) fn kured_is_quick(play: &mut Play) {
+    change(play, |kured| kured.slow = 0);
+}
+
+pub(super) fn kured_fails(play: &mut Play) {
+    change(play, |kured| kured.drains_fail += 1);
+}
+
+pub(super) fn command_fails(play: &mut Play) {
+    change(play, |kured| kured.commands_fail += 1);
 }
