@@ -258,7 +258,7 @@ fn kureds_lock() {
         c.facts.maintenances = good(&[run("worker3", "Returning")]);
         lock(c, text);
     }
-    let rows: [Row; 14] = [
+    let rows: [Row; 18] = [
         (
             "multi: a slot of a run of ours beside this one",
             |c| beside(c, r#"{"maxOwners":2,"locks":[{"nodeID":"worker3"}]}"#),
