@@ -154,9 +154,9 @@ fn flag(daemon_set: &DaemonSet, name: &str) -> Option<String> {
         if by_env.is_some() {
             return by_env;
         }
-        let mut words = container.command.iter().chain(&container.args).rev().peekable();
+        let words = container.command.iter().chain(&container.args).rev();
         let mut after = None;
-        while let Some(word) = words.next() {
+        for word in words {
             let Some(rest) = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(name)) else {
                 after = Some(word);
                 continue;

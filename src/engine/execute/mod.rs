@@ -155,8 +155,8 @@ impl Fenced for KubeFenced {
             }
             Act::CreateSentinelPod { name, node, path, mark, wanted_on } => {
                 let settings = &self.settings.kured.sentinel;
-                let wanted = sentinel_pod::Wanted { name, node, path, mark, wanted_on: wanted_on.as_deref() };
-                let pod = sentinel_pod::manifest(settings, &wanted);
+                let asked = sentinel_pod::Asked { name, node, path, mark, wanted_on: wanted_on.as_deref() };
+                let pod = sentinel_pod::manifest(settings, &asked);
                 let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", settings.namespace);
                 match self.call(guard, Method::POST, &path, Form::Json, &pod).await {
                     // It is there already: its name is the record's, so it is ours.

@@ -36,7 +36,7 @@ const DEADLINE_SECONDS: i64 = 120;
 const FOLDER: &str = "/sentinel";
 
 /// One of the two pods.
-pub(super) struct Wanted<'a> {
+pub(super) struct Asked<'a> {
     /// Its name.
     pub(super) name: &'a str,
     /// The node.
@@ -50,18 +50,18 @@ pub(super) struct Wanted<'a> {
 }
 
 /// The pod. It is bound to the node by name: the node is cordoned, the scheduler would not place it.
-pub(super) fn manifest(settings: &SentinelPod, wanted: &Wanted<'_>) -> Value {
-    let (folder, file) = wanted.path.rsplit_once('/').unwrap_or_default();
+pub(super) fn manifest(settings: &SentinelPod, asked: &Asked<'_>) -> Value {
+    let (folder, file) = asked.path.rsplit_once('/').unwrap_or_default();
     let folder = if folder.is_empty() { "/" } else { folder };
-    let script = if wanted.wanted_on.is_some() { MAKE } else { REMOVE };
+    let script = if asked.wanted_on.is_some() { MAKE } else { REMOVE };
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": wanted.name, "namespace": settings.namespace,
+            "name": asked.name, "namespace": settings.namespace,
             "labels": {"app.kubernetes.io/managed-by": "maint", "maint.dev/action": "sentinel"},
         },
         "spec": {
-            "nodeName": wanted.node,
+            "nodeName": asked.node,
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,
             "activeDeadlineSeconds": DEADLINE_SECONDS,
@@ -73,8 +73,8 @@ pub(super) fn manifest(settings: &SentinelPod, wanted: &Wanted<'_>) -> Value {
                 "command": ["/bin/sh", "-c", script],
                 "env": [
                     {"name": "FILE", "value": format!("{FOLDER}/{file}")},
-                    {"name": "MARK", "value": wanted.mark},
-                    {"name": "EXPECTED_BOOT_ID", "value": wanted.wanted_on.unwrap_or_default()},
+                    {"name": "MARK", "value": asked.mark},
+                    {"name": "EXPECTED_BOOT_ID", "value": asked.wanted_on.unwrap_or_default()},
                 ],
                 "securityContext": {
                     "privileged": false, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
@@ -95,15 +95,15 @@ mod tests {
 
     use super::*;
 
-    fn wanted(wanted_on: Option<&str>) -> Wanted<'_> {
+    fn asked(wanted_on: Option<&str>) -> Asked<'_> {
         let (name, node, path) = ("maint-a-sentinel", "worker2", "/var/run/reboot-required");
-        Wanted { name, node, path, mark: "maint u-1", wanted_on }
+        Asked { name, node, path, mark: "maint u-1", wanted_on }
     }
 
     #[test]
     fn it_has_one_folder_of_its_node_and_no_privilege() {
         let settings = SentinelPod { image: "busybox@sha256:00".into(), ..SentinelPod::default() };
-        let pod = manifest(&settings, &wanted(Some("boot-1")));
+        let pod = manifest(&settings, &asked(Some("boot-1")));
         assert_eq!(pod["spec"]["nodeName"], "worker2");
         assert_eq!(pod["metadata"]["namespace"], "maint-actions");
         assert_eq!(pod["spec"]["volumes"][0]["hostPath"]["path"], "/var/run");

@@ -59,7 +59,7 @@ impl Scene {
                 }
             }
             Act::SetLock(set) => {
-                self.assert_lock_is_ours_to_change(set);
+                Self::assert_lock_is_ours_to_change(set);
                 let found = self.world.of(SourceId::DaemonSets).iter_mut().find(|one| {
                     (&one["metadata"]["namespace"], &one["metadata"]["name"])
                         == (&json!(set.namespace), &json!(set.name))
@@ -82,7 +82,7 @@ impl Scene {
     }
 
     /// It is never written over while it is neither free nor ours; of kured's own entry one flag is changed.
-    fn assert_lock_is_ours_to_change(&mut self, set: &crate::plan::SetLock) {
+    fn assert_lock_is_ours_to_change(set: &crate::plan::SetLock) {
         let read = |text: &Option<String>| -> Option<serde_json::Value> {
             text.as_ref().map(|text| serde_json::from_str(text).expect("a lock that can be read"))
         };
