@@ -207,7 +207,7 @@ impl Reader<'_> {
             Namespaces::DnsAndDefault => Some(vec![&settings.coredns.namespace, "default"]),
             Namespaces::Longhorn => Some(vec![&settings.longhorn.namespace]),
             Namespaces::Own => Some(vec![&settings.namespace]),
-            Namespaces::Actions => Some(vec![&settings.action.pod.namespace]),
+            Namespaces::Actions => Some(vec![&settings.action.pod.namespace, &settings.kured.sentinel.namespace]),
         }
     }
 

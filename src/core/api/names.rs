@@ -47,6 +47,9 @@ pub const LABEL_OWN_PODS: (&str, &str) = ("app.kubernetes.io/name", "maint");
 
 /// kured's lock annotation on its DaemonSet (flag `--lock-annotation`).
 pub const ANNOTATION_KURED_LOCK: &str = "weave.works/kured-node-lock";
+/// Annotation of a node that kured wants to reboot or reboots (`--annotate-nodes`); it removes it after the reboot only
+/// where it still holds its lock then.
+pub const ANNOTATION_KURED_IN_PROGRESS: &str = "weave.works/kured-reboot-in-progress";
 /// Label of a control-plane node; k3s writes "true", kubeadm "".
 pub const LABEL_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Label of an etcd member (k3s, RKE2).

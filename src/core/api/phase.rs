@@ -93,6 +93,8 @@ names! {
         Cancelled = "Cancelled",
         /// A newer request took its place.
         Superseded = "Superseded",
+        /// Whoever wished it no longer does: the node booted since, or kured no longer asks.
+        WishWithdrawn = "WishWithdrawn",
         /// The record was deleted.
         RecordDeleted = "RecordDeleted",
         /// kured gave its lock up without a reboot: its drain or its reboot command failed.

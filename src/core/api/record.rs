@@ -50,6 +50,9 @@ pub struct MaintenanceSpec {
     /// Why, in the words of who asked.
     #[serde(default)]
     pub reason: String,
+    /// The boot that a wish is about: it ends when the node has another one.
+    #[serde(rename = "bootID", default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
     /// A stronger strategy than the scope's, if a person chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
@@ -199,6 +202,9 @@ pub struct MaintenanceStatus {
     /// How BackingOut will end: `Failed` or `Cancelled`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ends_as: String,
+    /// And why; `message` may say what it waits for meanwhile.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ends_because: String,
     /// Findings that were not fine at the start, for "no worse than before".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub baseline: Vec<FindingRecord>,
@@ -296,7 +302,10 @@ pub struct KuredRecord {
     pub ask_epoch: i64,
     /// Grants that were given and taken; a second one is the last.
     pub grants: i64,
-    /// `created` of the lock entry of the node whose `unschedulable` was found or made true.
+    /// kured's pods on the node when the grant was given, as `uid/restarts`, separated by commas.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pod: String,
+    /// With it kured's lock is what committed the run: `created` of the node's entry as it was seen last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_lock: Option<String>,
     /// Since when the lock no longer names the node although its boot is the same.
@@ -305,6 +314,12 @@ pub struct KuredRecord {
     /// A grant that was offered and withdrawn: kured may still act on the `go` that it heard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closing: Option<Closing>,
+    /// With another action than kured: when our hold of kured's lock was first seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_since: Option<String>,
+    /// While the wish waits: since when the present leader listens for kured's questions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listening_since: Option<String>,
     /// The sentinel file that we put on the node, if we did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Sentinel>,
@@ -319,9 +334,13 @@ pub struct Closing {
     pub taken_at: Option<String>,
     /// The epoch that kured must have asked in, and been refused in, before the lock is given back.
     pub epoch: i64,
-    /// uid and restart count of kured's pod on the node when the grant was withdrawn, as `uid/count`; a change proves
-    /// that the old process is gone.
+    /// kured's pods on the node as [`KuredRecord::pod`] has them, of the time of the grant: a change proves that the
+    /// old process is gone.
     pub pod: String,
+    /// kured took its lock with this grant and lost it: that we hold the lock stops nothing any more, only the end of
+    /// its work counts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub used: bool,
 }
 
 /// The sentinel file of a manual reboot.
@@ -332,7 +351,7 @@ pub struct Sentinel {
     pub path: String,
     /// When we asked for it.
     pub asked_at: String,
-    /// It is to be taken away, and whether it was.
+    /// When it was taken away, or found to be gone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub removed_at: String,
 }

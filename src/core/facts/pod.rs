@@ -17,6 +17,8 @@ pub struct Pod {
     pub conditions: Vec<Condition>,
     /// Kind and name of the controlling `ownerReference`; none for a bare pod.
     pub controller: Option<(String, String)>,
+    /// How often its containers restarted, in all (`status.containerStatuses[].restartCount`).
+    pub restarts: i64,
     /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): the API cannot end it.
     pub mirror: bool,
 }
@@ -97,9 +99,15 @@ impl Source for Pod {
             phase: status.optional_str("phase")?.unwrap_or_default().to_owned(),
             conditions: Condition::list(&status)?,
             controller: controller(&root.object("metadata")?)?,
+            restarts: restarts(&status)?,
             mirror: root.object("metadata")?.string_map("annotations")?.contains_key("kubernetes.io/config.mirror"),
         })
     }
+}
+
+fn restarts(status: &Fields<'_>) -> Result<i64, Malformed> {
+    let statuses = status.objects("containerStatuses")?;
+    statuses.iter().try_fold(0_i64, |sum, one| Ok(sum.saturating_add(one.i64("restartCount")?)))
 }
 
 fn controller(metadata: &Fields<'_>) -> Result<Option<(String, String)>, Malformed> {

@@ -79,7 +79,8 @@ pub enum Namespaces {
     Own,
     /// All, for one node: `spec.nodeName=<target>`. Only a run asks.
     OnTarget,
-    /// The namespace of the pods that act on nodes (`[action.pod] namespace`). Only a run asks.
+    /// The namespaces of the pods that act on nodes (`[action.pod] namespace`, `[kured.sentinel] namespace`). Only a
+    /// run asks.
     Actions,
 }
 

@@ -18,6 +18,7 @@ use super::{Draft, GateInput, GateSpec, nodes};
 use crate::api::names::ANNOTATION_KURED_LOCK;
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{DaemonSet, Maintenance, Node};
+use crate::kured::hold;
 use crate::kured::lock::{Entry, Format, Lock, MANUAL};
 
 /// The row of this gate.
@@ -174,7 +175,14 @@ fn judge_lock(
         }
         let age = age(input, entry);
         let evidence = Evidence::new(&object, &field, format!("{holder}{age}"), format!("free, or {}", input.target));
-        if holder == MANUAL {
+        if let Some(owner) = hold::owner_of(entry) {
+            let own = input.run.is_some_and(|run| run.maintenance_uid == owner);
+            let beside = lock.format == Format::Multi && runs.values().any(|run| run.metadata.uid == owner);
+            if !own && !beside {
+                let message = format!("another run of maint (uid {owner}) holds kured's lock on {object}{age}");
+                draft.add(Status::Block, Reason::KuredLockHeld, message, entry.created, vec![evidence]);
+            }
+        } else if holder == MANUAL {
             let message = format!("a person holds kured's lock on {object} by hand (nodeID `{MANUAL}`){age}");
             draft.add(Status::Block, Reason::KuredLockHeld, message, entry.created, vec![evidence]);
         } else if node_exists(input, holder) {

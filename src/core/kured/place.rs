@@ -16,7 +16,19 @@ pub struct Place {
     pub text: Option<String>,
     /// `--concurrency`: nodes that may hold it at a time. Above 1 the lock has the multi format.
     pub concurrency: usize,
+    /// `--period`, in seconds: how often kured looks whether its node wants a reboot; an hour where it is not set.
+    pub period_seconds: i64,
+    /// `--reboot-sentinel`: the file on the node that stands for a wanted reboot.
+    pub sentinel: String,
+    /// `--reboot-sentinel-command`: with it kured never looks at the file.
+    pub sentinel_command: Option<String>,
+    /// Its own window is not limited: neither days nor times are set.
+    pub always_open: bool,
 }
+
+/// kured's defaults (all versions up to 1.23).
+const PERIOD_SECONDS: i64 = 3600;
+const SENTINEL: &str = "/var/run/reboot-required";
 
 impl Place {
     /// `DaemonSet namespace/name`, for people.
@@ -81,6 +93,12 @@ fn place(daemon_set: &DaemonSet) -> Result<Place, String> {
             format!("--concurrency of DaemonSet {} is `{text}`, wanted a number", daemon_set.metadata.full_name())
         })?,
     };
+    let period_seconds = match flag(daemon_set, "period") {
+        None => PERIOD_SECONDS,
+        Some(text) => go_seconds(&text).filter(|seconds| *seconds > 0).ok_or_else(|| {
+            format!("--period of DaemonSet {} is `{text}`, wanted a time like 5m", daemon_set.metadata.full_name())
+        })?,
+    };
     let key = flag(daemon_set, "lock-annotation").unwrap_or_else(|| ANNOTATION_KURED_LOCK.to_owned());
     Ok(Place {
         namespace: daemon_set.metadata.namespace.clone(),
@@ -88,7 +106,44 @@ fn place(daemon_set: &DaemonSet) -> Result<Place, String> {
         text: daemon_set.metadata.annotations.get(&key).cloned(),
         key,
         concurrency,
+        period_seconds,
+        sentinel: flag(daemon_set, "reboot-sentinel").unwrap_or_else(|| SENTINEL.to_owned()),
+        sentinel_command: flag(daemon_set, "reboot-sentinel-command").filter(|command| !command.is_empty()),
+        always_open: ["reboot-days", "start-time", "end-time"].iter().all(|name| flag(daemon_set, name).is_none()),
     })
+}
+
+/// A duration as Go writes it (`1h30m`, `90s`, `1.5h`), in whole seconds, rounded up: kured looks no later than that.
+fn go_seconds(text: &str) -> Option<i64> {
+    let mut nanoseconds = 0_i128;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number = rest.find(|one: char| !(one.is_ascii_digit() || one == '.'))?;
+        let (value, after) = rest.split_at(number);
+        let unit = after.find(|one: char| one.is_ascii_digit() || one == '.').unwrap_or(after.len());
+        let (unit, next) = after.split_at(unit);
+        let scale: i128 = match unit {
+            "h" => 3_600_000_000_000,
+            "m" => 60_000_000_000,
+            "s" => 1_000_000_000,
+            "ms" => 1_000_000,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+            "ns" => 1,
+            _ => return None,
+        };
+        let (whole, part) = value.split_once('.').unwrap_or((value, ""));
+        if whole.is_empty() && part.is_empty() || whole.len() > 12 {
+            return None;
+        }
+        nanoseconds += if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()? * scale };
+        let mut digit = scale;
+        for one in part.chars() {
+            digit /= 10;
+            nanoseconds += i128::from(one.to_digit(10)?) * digit;
+        }
+        rest = next;
+    }
+    i64::try_from((nanoseconds + 999_999_999) / 1_000_000_000).ok()
 }
 
 /// A flag of kured: the environment (`KURED_<FLAG>`) wins over the command line since 1.16.2.
@@ -99,9 +154,9 @@ fn flag(daemon_set: &DaemonSet, name: &str) -> Option<String> {
         if by_env.is_some() {
             return by_env;
         }
-        let mut words = container.command.iter().chain(&container.args).rev().peekable();
+        let words = container.command.iter().chain(&container.args).rev();
         let mut after = None;
-        while let Some(word) = words.next() {
+        for word in words {
             let Some(rest) = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(name)) else {
                 after = Some(word);
                 continue;
@@ -114,4 +169,30 @@ fn flag(daemon_set: &DaemonSet, name: &str) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        let rows = [
+            ("1h", Some(3600)),
+            ("5m", Some(300)),
+            ("1h30m0s", Some(5400)),
+            ("1.5h", Some(5400)),
+            ("20s", Some(20)),
+            ("1500ms", Some(2)),
+            ("0", None),
+            ("90", None),
+            ("", Some(0)),
+            ("5x", None),
+            (".s", None),
+            ("-5m", None),
+        ];
+        for (text, wanted) in rows {
+            assert_eq!(go_seconds(text), wanted, "{text}");
+        }
+    }
 }

@@ -53,6 +53,26 @@ pub enum Act {
         /// Its uid.
         uid: String,
     },
+    /// Creates a pod that puts kured's sentinel file on the node, or takes it away; its name is the record's.
+    CreateSentinelPod {
+        /// Name of the pod.
+        name: String,
+        /// The node.
+        node: String,
+        /// The file on the node.
+        path: String,
+        /// What the file says, so that nobody else's is taken for ours.
+        mark: String,
+        /// The boot on which the file is wanted; none: it is taken away.
+        wanted_on: Option<String>,
+    },
+    /// Deletes it.
+    DeleteSentinelPod {
+        /// Name of the pod.
+        name: String,
+        /// Its uid.
+        uid: String,
+    },
     /// Changes kured's lock from what was read to something else, by compare-and-swap of the value.
     SetLock(SetLock),
     /// Writes that the node was found good after its present boot.
@@ -81,6 +101,9 @@ impl Act {
             Self::Evict(_) => "evict",
             Self::CreateActionPod { .. } => "create-action-pod",
             Self::DeleteActionPod { .. } => "delete-action-pod",
+            Self::CreateSentinelPod { wanted_on: Some(_), .. } => "create-sentinel",
+            Self::CreateSentinelPod { wanted_on: None, .. } => "remove-sentinel",
+            Self::DeleteSentinelPod { .. } => "delete-sentinel-pod",
             Self::SetLock(set) => set.why.as_str(),
             Self::MarkProven { .. } => "mark-proven",
         }

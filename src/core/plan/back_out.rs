@@ -5,12 +5,12 @@
 //! is called off: an API server works on a request for up to 60 s, so the node stays cordoned that long, in case the
 //! pod appears.
 
-use super::Act;
 use super::before_commit::commit;
 use super::held::let_go;
 use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time};
 use super::words::Standing;
+use super::{Act, closing, taken};
 use crate::api::{Action, Outcome, Phase};
 use crate::facts::Node;
 
@@ -25,7 +25,13 @@ pub(super) fn step(run: &mut Run<'_>) {
         Target::Gone => None,
         Target::Unknown => return run.look_again_in(SOON_SECONDS),
     };
-    if node.is_some() && acted_already(run) {
+    if let Some(node) = node
+        && (taken::is_taken(run) || taken::booted_on_it(run, node) || acted_already(run))
+    {
+        return;
+    }
+    // Before anything else is put back, and under a halt too: it is no new act on the node.
+    if !closing::is_closed(run, node) {
         return;
     }
     if waits(run) {
@@ -52,13 +58,23 @@ pub(super) fn step(run: &mut Run<'_>) {
     }
     // Whatever the record says, backing out is never a success.
     let ends_as = if run.status.ends_as == Phase::Cancelled.as_str() { Phase::Cancelled } else { Phase::Failed };
-    let (outcome, why) = (run.status.outcome.clone(), run.status.message.clone());
+    let (outcome, why) = (run.status.outcome.clone(), why(run));
+    if run.closing().is_some() {
+        let until = run.until_spent();
+        run.warn(format!("kured's lock stays ours {until}"));
+    }
     run.end(ends_as, &outcome, why);
+}
+
+/// Why it is put back; the message may say what it waits for.
+fn why(run: &Run<'_>) -> String {
+    let status = &run.status;
+    if status.ends_because.is_empty() { status.message.clone() } else { status.ends_because.clone() }
 }
 
 /// Whether a halt keeps it still.
 fn waits(run: &mut Run<'_>) -> bool {
-    let why = run.status.message.strip_prefix(HALTED).unwrap_or(&run.status.message).to_owned();
+    let why = why(run);
     let waits = !run.halt().is_free() && run.input.record.spec.cancel.is_none();
     run.status.message = if waits { format!("{HALTED}{why}") } else { why };
     waits

@@ -4,12 +4,15 @@ use super::drain::{self, Drained};
 use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
 use super::words::Standing;
-use super::{Act, owned};
+use super::{Act, closing, grant, owned, taken};
 use crate::api::record::Intent;
 use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Owner, Phase, Reason, Status, Strategy};
 use crate::facts::Node;
 
 pub(super) fn cordoning(run: &mut Run<'_>) {
+    if taken::is_taken(run) {
+        return;
+    }
     let Some((node, mut findings)) = still_ours_to_do(run, Moment::Cordoned, false) else { return };
     let (marked, was) = (run.is_marked_ours(node), run.was_unschedulable());
     if marked && !still_cordoned(run, node) {
@@ -30,6 +33,8 @@ pub(super) fn cordoning(run: &mut Run<'_>) {
         return;
     }
     if marked && owned::owner_of(node).is_some_and(|owner| owner == owner_now(run)) {
+        // What kured asks from now on, it asks with the cordon seen.
+        run.raise_epoch();
         return match run.strategy() {
             Strategy::Drain => run.enter(Phase::Draining, "cordoned; pods are evicted"),
             Strategy::CordonOnly => run.enter(Phase::Acting, "cordoned; no pod is evicted"),
@@ -43,6 +48,9 @@ pub(super) fn cordoning(run: &mut Run<'_>) {
 }
 
 pub(super) fn draining(run: &mut Run<'_>) {
+    if taken::is_taken(run) {
+        return;
+    }
     let Some((node, findings)) = still_ours_to_do(run, Moment::Cordoned, true) else { return };
     if restamp(run, node) {
         return;
@@ -67,6 +75,9 @@ pub(super) fn draining(run: &mut Run<'_>) {
 
 pub(super) fn acting(run: &mut Run<'_>) {
     // Whether it is committed comes first: after commit nothing is put back.
+    if taken::is_taken(run) {
+        return;
+    }
     match run.action() {
         Ok(Action::Pod) => match run.action_pod() {
             ActionPod::Unreadable => return run.look_again_in(SOON_SECONDS),
@@ -81,22 +92,39 @@ pub(super) fn acting(run: &mut Run<'_>) {
         Ok(Action::External | Action::Kured) => {}
         Err(error) => return run.back_out(Outcome::ActionNotStarted, Phase::Failed, error.to_string()),
     }
-    let Some((node, findings)) = still_ours_to_do(run, Moment::Handover, true) else { return };
+    let Some((node, findings)) = still_ours_to_do(run, Moment::Handover, true) else {
+        if run.status.halted_since.is_some() && run.status.phase == Phase::Acting.as_str() {
+            // Closing is no new act on the node: under a halt too nobody may act on what was granted.
+            if let Target::Here(node) = run.target() {
+                let why = run.status.message.clone();
+                closing::is_closed(run, Some(node));
+                run.status.message = why;
+            }
+        }
+        return;
+    };
     if restamp(run, node) {
         return;
     }
     if !holds_up(run, &findings) || !stays_drained(run) {
         // A go that was given and not taken is withdrawn: the same write makes the claim fail.
-        run.status.intent = None;
+        run.withdraw();
+        if run.status.phase == Phase::Acting.as_str() {
+            closing::is_closed(run, Some(node));
+        }
         return;
     }
     if run.is_late() {
         let limit = run.status.limits.as_ref().map_or(0, |limits| limits.handover_seconds);
         let why = match run.action() {
+            Ok(Action::Kured) => grant::late(run, limit),
             Ok(Action::External) => format!("nobody claimed the command within {limit} s"),
             _ => format!("the action pod could not be created within {limit} s"),
         };
         return run.back_out(Outcome::ActionNotStarted, Phase::Failed, why);
+    }
+    if run.is_kureds() {
+        return grant::hand_over(run, node);
     }
     hand_over(run, node);
 }
@@ -153,6 +181,7 @@ pub(super) fn commit(run: &mut Run<'_>, why: &str) {
     // It may have been about to end otherwise.
     run.status.outcome.clear();
     run.status.ends_as.clear();
+    run.status.ends_because.clear();
     run.status.committed_at = Some(stamp(run.input.now));
     run.enter(Phase::Returning, format!("committed: {why}"));
 }
@@ -210,6 +239,9 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
             return None;
         }
     };
+    if taken::booted_on_it(run, node) {
+        return None;
+    }
     if run.has_new_boot(node) {
         rebooted_elsewhere(run, node);
         return None;
@@ -289,7 +321,7 @@ fn window_is_over(finding: &Finding) -> bool {
 fn halted(run: &mut Run<'_>) -> bool {
     let now = run.input.now;
     if let Standing::Said(by) = run.halt() {
-        run.status.intent = None;
+        run.withdraw();
         if run.status.halted_since.is_none() {
             run.status.halted_since = Some(stamp(now));
             run.status.message = format!("halted by {by}: the node is left as it is until unhalt or cancel");
@@ -320,6 +352,11 @@ fn holds_up(run: &mut Run<'_>, findings: &[Finding]) -> bool {
     // The gate reads the same documents; should the two ever differ, the careful one counts.
     if let Standing::Unreadable(why) = run.halt() {
         held_up_by(run, &why);
+        return false;
+    }
+    if let Err(why) = run.hold_lock() {
+        held_up_by(run, &why);
+        run.look_again_in(SOON_SECONDS);
         return false;
     }
     run.status.blocked_since = None;

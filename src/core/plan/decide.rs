@@ -3,8 +3,9 @@
 use super::Act;
 use super::kept::record_of;
 use super::phase_of;
-use super::run::{ActionPod, Run, SOON_SECONDS};
+use super::run::{ActionPod, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time, stamp};
+use super::{lock, sentinel};
 use crate::api::record::{FindingRecord, OutboxEntry, TimelineEntry};
 use crate::api::{Finding, MessageKind, Outcome, Phase, Status};
 
@@ -132,7 +133,9 @@ impl Run<'_> {
         let findings = std::mem::take(&mut self.status.findings);
         outcome.clone_into(&mut self.status.outcome);
         ends_as.as_str().clone_into(&mut self.status.ends_as);
-        self.status.intent = None;
+        let why = why.into();
+        self.status.ends_because.clone_from(&why);
+        self.withdraw();
         self.acts.clear();
         self.enter(Phase::BackingOut, why);
         self.status.findings = findings;
@@ -186,7 +189,8 @@ impl Run<'_> {
         self.tell(kind, severity, text);
     }
 
-    /// A terminal record takes its action pod away and lets go of its finalizer; then the run is done.
+    /// A terminal record takes away what is left of it (action pod, sentinel, hold of kured's lock) and lets go of its
+    /// finalizer; then the run is done.
     pub(super) fn release_record(&mut self) {
         if !self.has_finalizer() {
             // It never started, or all is taken away: the finalizer goes last.
@@ -200,6 +204,17 @@ impl Run<'_> {
                 self.act(Act::DeleteActionPod { name: pod.metadata.name.clone(), uid: pod.metadata.uid.clone() });
             }
             ActionPod::There(_) | ActionPod::Missing => {}
+        }
+        let node = match self.target() {
+            Target::Here(node) => Some(node),
+            Target::Gone => None,
+            Target::Unknown if self.status.kured.is_some() => return self.look_again_in(SOON_SECONDS),
+            Target::Unknown => None,
+        };
+        // As long as kured asks for the sentinel's sake it shows that an old grant is spent; so the lock is the last
+        // to be given back, and the file goes only when there is nothing to be shown any more.
+        if !lock::may_end(self, node) || !sentinel::is_gone(self, node) || !self.gave_lock_back() {
+            return;
         }
         self.act(Act::RemoveFinalizer);
         self.look_again_in(0);

@@ -28,7 +28,11 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     let mut left: Vec<&Pod> = Vec::new();
     for item in value {
         match item {
-            Item::Good(pod) if pod.node_name.as_deref() == Some(run.node_name()) && pod.must_go() => left.push(pod),
+            Item::Good(pod) if pod.node_name.as_deref() == Some(run.node_name()) && pod.must_go() => {
+                if !run.is_short_pod(pod) {
+                    left.push(pod);
+                }
+            }
             Item::Good(_) => {}
             Item::Malformed(_) => return Drained::Unknown,
         }

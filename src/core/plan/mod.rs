@@ -29,21 +29,42 @@
 //!   that is `NotSettled` has no cordon: accepting it ends it.
 //! - *Windows* bind unattended runs until commit. The hard stop is frozen at the start; a halt does not move it.
 //! - *Progress* of Settling is being more whole than ever before in that phase; what comes and goes is none.
+//!
+//! With kured in the cluster (`runbooks/decisions/0008-kured-grant.md`):
+//! - *Grant.* Action `kured` gives nobody an order: it offers the intent, for one boot and at most 30 s ahead, and whoever
+//!   answers kured says `go` from it. It is offered after a question that was asked, and refused, since the cordon was
+//!   seen, and renewed only by a step whose hand-over gates agree.
+//! - *Commit.* kured's lock names the node, expired or not: nothing can be undone then, in every phase before commit and
+//!   with every action. Without a grant of ours it is said that kured acts unasked. In Pending nothing begins then.
+//! - *Void.* The lock went, the boot is the same and the node Ready: at least a second later the cordon tells. Schedulable:
+//!   kured's drain failed and it is put back; cordoned: one more grant, and no third one.
+//! - *Closing.* An offered grant is never just forgotten: kured may act on it minutes later. Its lock is taken before
+//!   anything else is put back, also under a halt, and given back only when the old `go` is spent. A lock of others is
+//!   never written over; then the node stays cordoned.
+//! - *Other actions* hold kured's lock from before the cordon to the very end, so that no kured takes another node down
+//!   meanwhile.
+//! - *Order of the end.* A terminal record keeps its finalizer while an old `go` may still be acted on, then takes its
+//!   sentinel away (until then it makes kured ask, which is the proof), then gives the lock back.
 
 mod act;
 mod back_out;
 mod before_commit;
+mod closing;
 mod decide;
 mod drain;
+mod grant;
 mod held;
 mod kept;
+mod lock;
 mod owned;
 mod pending;
 pub mod reports;
 mod returning;
 mod run;
 mod seat;
+mod sentinel;
 mod settle;
+mod taken;
 mod time;
 mod turn;
 mod verify;
@@ -64,7 +85,7 @@ pub use seat::{OwnSeat, abstains};
 pub use time::{parse_time, stamp};
 pub use wanted::{Wanted, wanted};
 
-use run::Run;
+use run::{Run, Target};
 
 /// Finalizer of a record in flight: deleting it means BackingOut before commit, Held handling after.
 pub const FINALIZER: &str = "maint.dev/in-flight";
@@ -140,6 +161,9 @@ pub fn step(input: &StepInput<'_>) -> Step {
         Phase::Held => held::step(&mut run),
         Phase::BackingOut => back_out::step(&mut run),
         Phase::Succeeded | Phase::Failed | Phase::Cancelled => run.release_record(),
+    }
+    if let Target::Here(node) = run.target() {
+        run.keep_lock(node);
     }
     run.finish()
 }

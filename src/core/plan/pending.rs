@@ -2,12 +2,11 @@
 
 use jiff::SignedDuration;
 
-use super::Act;
 use super::kept::records_of;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::seat::{self, Seat};
 use super::time::{after, parse_time, stamp};
-use super::turn;
+use super::{Act, grant, sentinel, taken, turn};
 use crate::api::record::{Limits, MatrixRecord, NodeRecord, WindowRecord};
 use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
@@ -43,7 +42,7 @@ pub(super) fn step(run: &mut Run<'_>) {
         return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), why);
     }
     let scope = match (Scope::find(run.input.settings, &run.input.record.spec.scope), run.action()) {
-        (Ok(scope), Ok(action)) => match action_is_possible(run, action) {
+        (Ok(scope), Ok(action)) => match action_is_possible(run, action, &scope) {
             Ok(()) => scope,
             Err(why) => return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), why),
         },
@@ -62,6 +61,12 @@ pub(super) fn step(run: &mut Run<'_>) {
         }
         Target::Unknown => return give_up_in_time(run, "the nodes could not be read"),
     };
+    if let Some(why) = grant::no_longer_wished(run, node) {
+        return run.end(Phase::Cancelled, Outcome::WishWithdrawn.as_str(), why);
+    }
+    if let Some(why) = sentinel::refuses(run, node) {
+        return run.end(Phase::Failed, Outcome::ActionNotStarted.as_str(), why);
+    }
     if node.boot_id.is_empty() {
         return give_up_in_time(run, "the node reports no boot ID, so that no reboot could be proven");
     }
@@ -73,6 +78,11 @@ pub(super) fn step(run: &mut Run<'_>) {
         if changed || !run.status.message.starts_with(WAITS) {
             run.status.message = format!("{WAITS}{}", short(&why));
         }
+        run.status.blocked_since.get_or_insert_with(|| stamp(run.input.now));
+        return give_up_in_time(run, &why);
+    }
+    if let Some(why) = taken::at_work_already(run) {
+        run.status.message = format!("{WAITS}{why}");
         run.status.blocked_since.get_or_insert_with(|| stamp(run.input.now));
         return give_up_in_time(run, &why);
     }
@@ -109,15 +119,18 @@ fn short(text: &str) -> &str {
     text.split(';').next().unwrap_or(text)
 }
 
-fn action_is_possible(run: &Run<'_>, action: Action) -> Result<(), String> {
+fn action_is_possible(run: &Run<'_>, action: Action, scope: &Scope) -> Result<(), String> {
     let pod = &run.input.settings.action.pod;
     match action {
         Action::Pod if !pod.enabled => {
             Err("action `pod` is not enabled: set [action.pod] enabled = true and an image".to_owned())
         }
         Action::Pod if pod.image.is_empty() => Err("action `pod` has no image: set [action.pod] image".to_owned()),
-        Action::Kured => Err("this version cannot let kured act yet".to_owned()),
-        Action::Pod | Action::External => Ok(()),
+        Action::Kured if !scope.reboots => Err(format!(
+            "kured does nothing but reboot, and scope {} wants no reboot: choose another action",
+            scope.name
+        )),
+        Action::Pod | Action::External | Action::Kured => Ok(()),
     }
 }
 

@@ -4,8 +4,8 @@
 //! reboot itself ends the pod or cuts the connection of the command that ordered it, and both then report failure.
 
 use super::before_commit::returned;
-use super::held;
 use super::run::{ActionPod, Run, SOON_SECONDS, Target};
+use super::{held, taken};
 use crate::api::{Action, Outcome, Phase};
 use crate::facts::Node;
 
@@ -16,6 +16,9 @@ pub(super) fn step(run: &mut Run<'_>) {
         Target::Unknown => return run.look_again_in(SOON_SECONDS),
     };
     if super::verify::restamp(run, node) {
+        return;
+    }
+    if taken::lock_gone(run, node) {
         return;
     }
     let action = action_state(run);

@@ -103,6 +103,9 @@ pub(super) fn settling(run: &mut Run<'_>) {
     if mark_proven(run, node) {
         return;
     }
+    if let Some(warning) = super::grant::left_over(node).filter(|_| run.is_kureds()) {
+        run.warn(warning);
+    }
     succeed(run);
 }
 

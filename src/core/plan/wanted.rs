@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::phase_of;
 use crate::api::record::Maintenance;
-use crate::api::{Moment, Outcome, Phase, SourceId};
+use crate::api::{Action, Moment, Outcome, Phase, SourceId};
 use crate::config::Settings;
 use crate::gates;
 
@@ -40,14 +40,26 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
         // Whether another replica could lead, should our own pod be on the node.
         sources.insert(SourceId::OwnPods);
     }
+    let kured = record.status.as_ref().and_then(|status| status.kured.as_ref());
     if phase.is_terminal() {
         sources.insert(SourceId::ActionPods);
+        if kured.is_some() {
+            // Whether its lock is still ours.
+            sources.insert(SourceId::DaemonSets);
+        }
     }
     if phase.is_in_flight() {
-        sources.extend([SourceId::ActionPods, SourceId::EndpointSlices, SourceId::Services]);
+        // Whom kured's lock names is asked in every phase.
+        sources.extend([SourceId::ActionPods, SourceId::DaemonSets, SourceId::EndpointSlices, SourceId::Services]);
     }
     if matches!(phase, Phase::Cordoning | Phase::Draining | Phase::Acting) {
         sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
+    }
+    let by_kured = record.spec.action == Action::Kured.as_str();
+    let closing = kured.is_some_and(|kured| kured.closing.is_some());
+    if closing || (by_kured && matches!(phase, Phase::Pending | Phase::Returning | Phase::BackingOut)) {
+        // kured's own pod there: a new process has forgotten what it was granted.
+        sources.insert(SourceId::TargetPods);
     }
     let unsettled = record.status.as_ref().is_some_and(|status| status.outcome == Outcome::NotSettled.as_str());
     if phase == Phase::Held && unsettled {

@@ -120,7 +120,7 @@ mod tests {
     fn conditions_say_no_more_than_is_known() {
         // Ready, Reconciling, Stalled, GatesPassed, Drained, Rebooted, KubeletReachable, Settled
         #[rustfmt::skip]
-        let rows: [(&str, MaintenanceStatus, &str); 12] = [
+        let rows: Vec<(&str, MaintenanceStatus, &str)> = vec![
             ("a wish", status("Pending", ""), "F T F F ? F ? F"),
             ("at work", status("Draining", ""), "F T F T ? F ? F"),
             ("could not start", status("Cancelled", "StartTimeout"), "F F T F ? F ? F"),

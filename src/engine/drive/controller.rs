@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maint_core::api::names;
 use maint_core::api::record::Maintenance;
 use maint_core::config::Settings;
 use maint_core::plan::{self, OwnSeat};
@@ -24,6 +25,9 @@ use crate::runtime::Env;
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a list that failed.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// Path of all DaemonSets.
+const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 
 /// Why the controller ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,12 @@ pub struct Controller<O, F, R> {
     pub aside: Aside,
 }
 
+/// Whom a watch wakes.
+enum Woken {
+    Record(String),
+    All,
+}
+
 struct Running {
     wake: Arc<Notify>,
     handle: JoinHandle<Option<DriverEnd>>,
@@ -79,8 +89,8 @@ where
         let stopping = self.env.tasks.stopping();
         let start = Arc::new(Mutex::new(()));
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
-        let (changed, mut changes) = mpsc::channel::<String>(256);
-        let watching = self.watch_records(changed);
+        let (changed, mut changes) = mpsc::channel::<Woken>(256);
+        let watching = [self.watch_records(changed.clone()), self.watch_locks(changed)];
         let mut finished_too = true;
         let ended = loop {
             let listed = tokio::select! {
@@ -107,16 +117,18 @@ where
                 biased;
                 () = lost.cancelled() => break Ended::LeaseLost,
                 () = stopping.cancelled() => break Ended::Stopped,
-                Some(name) = changes.recv() => {
-                    if let Some(known) = running.get(&name) {
-                        known.wake.notify_one();
-                    }
+                Some(woken) = changes.recv() => {
+                    let all = running.iter().filter(|(name, _)| match &woken {
+                        Woken::Record(changed) => *name == changed,
+                        Woken::All => true,
+                    });
+                    all.for_each(|(_, known)| known.wake.notify_one());
                 }
                 () = tick(self.ticks.as_deref()) => {}
                 () = self.env.clock.sleep(wait) => {}
             }
         };
-        if let Some(watching) = watching {
+        for watching in watching.into_iter().flatten() {
             watching.abort();
         }
         for driver in running.into_values() {
@@ -164,18 +176,39 @@ where
             && self.courier.is_settled(record.status.as_ref(), self.env.clock.now())
     }
 
-    fn watch_records(&self, changed: mpsc::Sender<String>) -> Option<JoinHandle<Option<()>>> {
+    fn watch_records(&self, changed: mpsc::Sender<Woken>) -> Option<JoinHandle<Option<()>>> {
         let client = self.watches.clone()?;
         let clock = self.env.clock.clone();
         Some(self.env.tasks.spawn(async move {
-            let mut known: BTreeMap<String, (i64, bool)> = BTreeMap::new();
+            let mut known = BTreeMap::new();
             watch(&client, &clock, RECORDS, |record| {
                 // What a driver itself wrote wakes nobody: it would look at the whole world once more after each write,
                 // and where that look writes again, for ever.
-                let Changed { name, asked } = record;
+                // kured's question is another replica's to write down.
+                let Changed { name, asked, mut annotations } = record;
+                let seen = (asked, annotations.remove(names::ANNOTATION_ASKED));
                 // A full queue means that the controller is awake already; the name comes again with the next watch.
-                if known.get(&name) != Some(&asked) && changed.try_send(name.clone()).is_ok() {
-                    known.insert(name, asked);
+                if known.get(&name) != Some(&seen) && changed.try_send(Woken::Record(name.clone())).is_ok() {
+                    known.insert(name, seen);
+                }
+            })
+            .await;
+        }))
+    }
+
+    /// kured's lock is an annotation of its DaemonSet, under a key that its flags name: any annotation wakes. How soon a
+    /// lock is seen is how soon `go` turns into no.
+    fn watch_locks(&self, changed: mpsc::Sender<Woken>) -> Option<JoinHandle<Option<()>>> {
+        let client = self.watches.clone()?;
+        let clock = self.env.clock.clone();
+        Some(self.env.tasks.spawn(async move {
+            let mut known = BTreeMap::new();
+            watch(&client, &clock, DAEMON_SETS, |set| {
+                let Changed { name, annotations, .. } = set;
+                // What is seen for the first time is no change; the drivers look by themselves then.
+                let same = known.get(&name).is_none_or(|before| *before == annotations);
+                if same || changed.try_send(Woken::All).is_ok() {
+                    known.insert(name, annotations);
                 }
             })
             .await;

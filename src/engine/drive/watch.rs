@@ -1,5 +1,6 @@
 //! A watch that only wakes: no cache hangs on it, so a missed event costs a look, never a wrong decision.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -20,11 +21,13 @@ const LINE_LIMIT: usize = 8 * 1024 * 1024;
 /// What a wake-up is told of an object that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// Its name.
+    /// `namespace/name`, or the name alone.
     pub name: String,
     /// What somebody else than the writer of its status can have changed: the generation (spec), and whether it is
     /// being deleted.
     pub asked: (i64, bool),
+    /// Its annotations, but for what kubectl keeps there of whole objects.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Watches a path for ever and calls `changed` for each object that changed. Ends when dropped.
@@ -80,7 +83,16 @@ fn tell(line: &[u8], changed: &mut impl FnMut(Changed)) {
     if let Some(name) = metadata.get("name").and_then(Value::as_str) {
         let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
         let deleting = metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null());
-        changed(Changed { name: name.to_owned(), asked: (generation, deleting) });
+        let annotations = metadata.get("annotations").and_then(Value::as_object).into_iter().flatten();
+        let annotations = annotations
+            .filter(|(key, _)| !key.starts_with("kubectl.kubernetes.io/"))
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect();
+        let name = match metadata.get("namespace").and_then(Value::as_str) {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
+        };
+        changed(Changed { name, asked: (generation, deleting), annotations });
     }
 }
 
@@ -97,14 +109,20 @@ mod tests {
                 Some(("a", (3, true))),
             ),
             (r#"{"type":"ADDED","object":{"metadata":{"name":"n"}}}"#, Some(("n", (0, false)))),
+            (r#"{"type":"ADDED","object":{"metadata":{"name":"n","namespace":"s"}}}"#, Some(("s/n", (0, false)))),
             (r#"{"type":"ERROR","object":{"code":410}}"#, None),
             ("rubbish", None),
         ];
         for (line, wanted) in rows {
             let mut found = None;
             tell(line.as_bytes(), &mut |changed| found = Some(changed));
-            let wanted = wanted.map(|(name, asked)| Changed { name: name.to_owned(), asked });
+            let wanted =
+                wanted.map(|(name, asked)| Changed { name: name.to_owned(), asked, annotations: BTreeMap::new() });
             assert_eq!(found, wanted, "{line}");
         }
+        let line = r#"{"object":{"metadata":{"name":"a","annotations":{"k":"v","kubectl.kubernetes.io/last":"x"}}}}"#;
+        let mut found = None;
+        tell(line.as_bytes(), &mut |changed| found = Some(changed.annotations));
+        assert_eq!(found, Some(BTreeMap::from([("k".to_owned(), "v".to_owned())])));
     }
 }

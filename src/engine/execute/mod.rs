@@ -11,6 +11,7 @@ mod node;
 mod port;
 mod report;
 mod state;
+mod sentinel_pod;
 
 use http::Method;
 use maint_core::api::names;
@@ -92,6 +93,21 @@ impl KubeFenced {
         Ok(Performed { refused })
     }
 
+    async fn delete_pod(
+        &self,
+        guard: &LeaseGuard,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<Performed, WriteError> {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let body = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 5});
+        match self.call(guard, Method::DELETE, &path, Form::Json, &body).await {
+            Ok(_) | Err(WriteError::NotFound(_)) => Ok(Performed::default()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn finalizer(&self, guard: &LeaseGuard, record: &Maintenance, wanted: bool) -> Result<Value, WriteError> {
         let mut finalizers = record.metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|one| one != FINALIZER);
@@ -152,12 +168,21 @@ impl Fenced for KubeFenced {
                 }
             }
             Act::DeleteActionPod { name, uid } => {
-                let path = format!("/api/v1/namespaces/{}/pods/{name}", self.settings.action.pod.namespace);
-                let body = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 5});
-                match self.call(guard, Method::DELETE, &path, Form::Json, &body).await {
-                    Ok(_) | Err(WriteError::NotFound(_)) => Ok(Performed::default()),
+                self.delete_pod(guard, &self.settings.action.pod.namespace, name, uid).await
+            }
+            Act::CreateSentinelPod { name, node, path, mark, wanted_on } => {
+                let settings = &self.settings.kured.sentinel;
+                let asked = sentinel_pod::Asked { name, node, path, mark, wanted_on: wanted_on.as_deref() };
+                let pod = sentinel_pod::manifest(settings, &asked);
+                let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", settings.namespace);
+                match self.call(guard, Method::POST, &path, Form::Json, &pod).await {
+                    // It is there already: its name is the record's, so it is ours.
+                    Ok(_) | Err(WriteError::Conflict(_)) => Ok(Performed::default()),
                     Err(error) => Err(error),
                 }
+            }
+            Act::DeleteSentinelPod { name, uid } => {
+                self.delete_pod(guard, &self.settings.kured.sentinel.namespace, name, uid).await
             }
             Act::SetLock(set) => {
                 let path = kured_lock::path(set);

@@ -77,7 +77,9 @@ impl Failure {
 fn namespaces<'a>(spec: &SourceSpec, settings: &'a Settings) -> Vec<Option<&'a str>> {
     let mut names: Vec<Option<&'a str>> = match spec.namespaces {
         Namespaces::All | Namespaces::OnTarget => vec![None],
-        Namespaces::Actions => vec![Some(&settings.action.pod.namespace)],
+        Namespaces::Actions => {
+            vec![Some(&settings.action.pod.namespace), Some(&settings.kured.sentinel.namespace)]
+        }
         Namespaces::These(names) => names.iter().copied().map(Some).collect(),
         Namespaces::Dns => vec![Some(&settings.coredns.namespace)],
         Namespaces::DnsAndDefault => vec![Some(&settings.coredns.namespace), Some("default")],

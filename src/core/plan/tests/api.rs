@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::world::{Coming, Pods, Scene, UID, later};
 use crate::api::{SourceId, names};
-use crate::plan::{Act, FINALIZER};
+use crate::plan::{Act, FINALIZER, LockChange};
 
 impl Scene {
     /// Does what the API would do.
@@ -30,6 +30,7 @@ impl Scene {
                 self.guard(node, resource_version)?;
                 let line = self.node_line();
                 assert_eq!(line, "cordoned by maint, owned", "uncordoned what is not ours");
+                self.assert_nothing_is_under_way();
                 assert_eq!(self.owner().expect("an owner")["maintenance"], UID);
                 self.cordon(node, false, names::FIELD_MANAGER);
                 self.annotate(node, names::ANNOTATION_OWNER, None);
@@ -49,7 +50,16 @@ impl Scene {
                     self.evict(&eviction.name, &eviction.uid);
                 }
             }
+            Act::CreateSentinelPod { name, path, wanted_on, .. } => {
+                self.create_sentinel_pod(name, path, wanted_on.as_deref());
+            }
+            Act::DeleteSentinelPod { uid, .. } => {
+                for source in [SourceId::ActionPods, SourceId::TargetPods] {
+                    self.world.of(source).retain(|pod| pod["metadata"]["uid"] != json!(uid));
+                }
+            }
             Act::SetLock(set) => {
+                Self::assert_lock_is_ours_to_change(set);
                 let found = self.world.of(SourceId::DaemonSets).iter_mut().find(|one| {
                     (&one["metadata"]["namespace"], &one["metadata"]["name"])
                         == (&json!(set.namespace), &json!(set.name))
@@ -69,6 +79,40 @@ impl Scene {
             }
         }
         Ok(())
+    }
+
+    /// It is never written over while it is neither free nor ours; of kured's own entry one flag is changed.
+    fn assert_lock_is_ours_to_change(set: &crate::plan::SetLock) {
+        let read = |text: &Option<String>| -> Option<serde_json::Value> {
+            text.as_ref().map(|text| serde_json::from_str(text).expect("a lock that can be read"))
+        };
+        let entries = |text: &Option<String>| -> Vec<serde_json::Value> {
+            match read(text) {
+                None => Vec::new(),
+                Some(lock) => lock["locks"].as_array().cloned().unwrap_or_else(|| vec![lock]),
+            }
+        };
+        let (before, after) = (entries(&set.before), entries(&set.after));
+        let ours = |entry: &serde_json::Value| entry["maint"]["maintenance"] == UID;
+        match set.why {
+            LockChange::Take => {
+                assert!(after.starts_with(&before) && after.len() > before.len(), "{set:?}");
+                assert!(after.iter().skip(before.len()).all(ours), "{set:?}");
+            }
+            LockChange::Release => {
+                assert!(before.iter().any(ours), "{set:?}");
+                assert_eq!(after, before.into_iter().filter(|entry| !ours(entry)).collect::<Vec<_>>());
+            }
+            LockChange::KeepCordon => {
+                let wanted = before.into_iter().map(|mut entry| {
+                    if entry["nodeID"] == super::world::TARGET {
+                        entry["metadata"]["unschedulable"] = json!(true);
+                    }
+                    entry
+                });
+                assert_eq!(after, wanted.collect::<Vec<_>>());
+            }
+        }
     }
 
     fn guard(&mut self, node: &str, version: &str) -> Result<(), String> {

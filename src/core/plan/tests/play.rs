@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::world::{Scene, TARGET, later};
 use crate::api::record::{Maintenance, MaintenanceSpec, MaintenanceStatus, Word};
-use crate::api::{Phase, SourceId, names};
+use crate::api::{Asked, Document, Phase, SourceId, names};
 use crate::facts::Facts;
 use crate::plan::{Act, FINALIZER, Step, StepInput, parse_time, phase_of, step};
 
@@ -178,8 +178,9 @@ impl Play {
             return true;
         }
         self.done = decided.done;
-        // At most one write a second.
-        self.scene.now = decided.wake_at.max(later(self.scene.now, 1));
+        // At most one write a second; a change of kured's lock wakes.
+        let next = self.scene.next_change_of_lock().map_or(decided.wake_at, |at| decided.wake_at.min(at));
+        self.scene.now = next.max(later(self.scene.now, 1));
         !self.done
     }
 
@@ -251,6 +252,7 @@ impl Play {
                 assert_eq!(was.strategy, "drain", "an eviction without a drain");
             }
         }
+        self.check_grant(record, &was, is);
         let ends = is.phase.parse::<Phase>().expect("a phase");
         if was.committed_at.is_some() && matches!(ends, Phase::Failed | Phase::Cancelled) && !before.is_terminal() {
             let may = ["NodeReplaced", "AcceptedUnproven"];
@@ -278,6 +280,32 @@ impl Play {
         }
     }
 
+    /// Never a grant without a cordon of ours, a question after it, and a lock that is not ours; at most two are used.
+    fn check_grant(&mut self, record: &Maintenance, was: &MaintenanceStatus, is: &MaintenanceStatus) {
+        let kured = was.kured.clone().unwrap_or_default();
+        assert!(is.kured.as_ref().is_none_or(|kured| kured.grants <= 2), "a third grant");
+        let given = |status: &MaintenanceStatus| status.intent.as_ref().map(|intent| intent.valid_until.clone());
+        if record.spec.action != "kured" || given(is).is_none() || given(is) == given(was) {
+            return;
+        }
+        let line = self.scene.node_line();
+        let theirs = was.node.as_ref().is_some_and(|node| node.was_unschedulable) && line.starts_with("cordoned");
+        assert!(line == "cordoned by maint, owned" || theirs, "granted, and the node is {line}");
+        assert!(!self.stopped(), "granted while something says no");
+        assert!(is.kured.as_ref().is_some_and(|kured| kured.closing.is_none()), "granted while another is closed");
+        let until = parse_time(given(is).as_ref()).expect("a time");
+        assert!(until <= later(self.scene.now, 30), "granted for too long");
+        if given(was).is_none() {
+            let annotations = record.metadata.annotations.clone().unwrap_or_default();
+            let asked = Asked::parse(annotations.get(names::ANNOTATION_ASKED).expect("a question")).expect("asked");
+            assert!(
+                kured.ask_epoch > 0 && asked.epoch >= kured.ask_epoch,
+                "granted before a question after the cordon"
+            );
+            assert!(self.scene.lock_value()["maint"].is_null(), "granted while the lock is ours");
+        }
+    }
+
     /// Turns until it is over or nothing changes any more.
     pub(super) fn run(&mut self) {
         while self.turn() && self.scene.now < later(self.quiet_since, QUIET_SECONDS) {
@@ -297,6 +325,17 @@ impl Play {
         }
     }
 
+    /// Turns until kured is granted the reboot.
+    pub(super) fn until_granted(&mut self) {
+        for _ in 0..200 {
+            if self.status().intent.is_some() {
+                return;
+            }
+            self.turn();
+        }
+        panic!("never granted: {}", self.told());
+    }
+
     pub(super) fn told(&self) -> String {
         let status = self.status();
         let lines: Vec<String> =
@@ -313,5 +352,11 @@ impl Play {
         }
         let pods = self.scene.world.of(SourceId::ActionPods).len();
         assert_eq!(pods, 0, "{row}: an action pod is left\n{}", self.told());
+        if self.scene.kured.is_some() {
+            let lock = self.scene.lock_value();
+            assert!(lock["maint"].is_null(), "{row}: our hold is left: {lock}\n{}", self.told());
+            let there = self.scene.find(TARGET).is_some();
+            assert!(!(there && self.scene.kured().made_by_us), "{row}: our sentinel is left\n{}", self.told());
+        }
     }
 }

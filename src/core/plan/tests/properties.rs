@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::kured::*;
 use super::play::Play;
 use super::table::*;
 use crate::api::Phase;
@@ -18,14 +19,27 @@ const EVENTS: &[(&str, fn(&mut Play))] = &[
     ("other down", other_down), ("other up", other_up), ("other cordoned", other_cordoned), ("lock", foreign_lock),
     ("no lock", no_lock), ("break pair", break_pair), ("mend pair", mend_pair), ("blind", blind), ("sees", sees),
     ("no DNS", no_dns), ("new leader", new_leader), ("claim", claim), ("done", say_done), ("a minute", a_minute),
+    ("wipe lock", wipe_lock), ("garble lock", garble_lock), ("kured restarts", kured_restarts),
+    ("kured wants", kured_wants), ("kured wants no more", kured_wants_no_more), ("kured is slow", kured_is_slow),
+    ("kured's drain fails", kured_fails), ("its command fails", command_fails),
 ];
 
-const SPECS: &[fn() -> MaintenanceSpec] =
-    &[reboot, by_hand, restart, program, program_restart, person, idle_person, nobody_waits];
+const SPECS: &[fn() -> MaintenanceSpec] = &[
+    reboot,
+    by_hand,
+    restart,
+    program,
+    program_restart,
+    person,
+    idle_person,
+    nobody_waits,
+    by_kured,
+    by_kured_by_hand,
+];
 
 /// Everything is well again, and a person ends what is held.
 fn end_well(play: &mut Play) {
-    for heal in [unhalt, release, sees, other_up, no_lock, mend_pair] {
+    for heal in [unhalt, release, sees, other_up, no_lock, clear_garbage, mend_pair, kured_is_quick, kured_wants] {
         heal(play);
     }
     play.scene.cordon("worker3", false, "kubectl");
@@ -42,6 +56,11 @@ fn end_well(play: &mut Play) {
         cancel(play);
         play.run();
     }
+    if !play.done && play.phase().is_terminal() {
+        // It waits until an old go is spent: kured wants something once more, or somebody replaces its pod.
+        kured_restarts(play);
+        play.run();
+    }
 }
 
 proptest! {
@@ -52,6 +71,7 @@ proptest! {
         which in 0..SPECS.len(),
         cordoned in any::<bool>(),
         slow in any::<bool>(),
+        kured in any::<bool>(),
         stays_away in any::<bool>(),
         events in proptest::collection::vec((0..25_usize, 0..EVENTS.len()), 0..9),
     ) {
@@ -64,6 +84,11 @@ proptest! {
         }
         if stays_away {
             stays_down(&mut play.scene);
+        }
+        // With kured in the cluster, whoever acts.
+        if kured || which >= 8 {
+            quiet_kured(&mut play.scene);
+            play.scene.kured().wants = which == 8;
         }
         let mut held = false;
         for (turns, event) in events {
@@ -96,9 +121,20 @@ fn irreversible(acts: &[Act]) -> Vec<&Act> {
 #[test]
 fn a_spoilt_record_never_makes_it_act() {
     let mut tried = 0;
-    for spec in [reboot, restart, program] {
+    for spec in [reboot, restart, program, by_kured, by_kured_by_hand] {
         let mut play = Play::new(spec());
         play.records = true;
+        if spec().action == "kured" {
+            quiet_kured(&mut play.scene);
+            play.scene.kured().wants = spec().trigger == "unattended";
+            // Withdrawn once, so that what is kept of that is spoilt too.
+            play.run_until(Phase::Acting, 0);
+            play.until_granted();
+            no_dns(&mut play);
+            play.turn();
+            play.turn();
+            sees(&mut play);
+        }
         if spec().scope == "service-restart" {
             no_reboot_needed(&mut play.scene);
         }
@@ -107,17 +143,23 @@ fn a_spoilt_record_never_makes_it_act() {
         let mut seen = std::collections::BTreeSet::new();
         for (record, facts, now) in play.statuses.clone() {
             let Some(status) = &record.status else { continue };
-            let acts = play.decide_at(&record, &facts, now).acts;
+            let whole = play.decide_at(&record, &facts, now);
+            let (acts, granted) = (whole.acts, whole.status.intent);
             // One of a kind is enough: a phase with its acts.
             let kinds: Vec<&str> = acts.iter().map(Act::as_str).collect();
             if !seen.insert(format!("{} {kinds:?}", status.phase)) {
                 continue;
             }
-            let whole = serde_json::to_value(status).expect("JSON");
-            for (told, spoilt) in mutations(&whole) {
+            let document = serde_json::to_value(status).expect("JSON");
+            for (told, spoilt) in mutations(&document) {
                 let Ok(status) = serde_json::from_value(spoilt) else { continue };
                 let spoilt = Maintenance { status: Some(status), ..record.clone() };
                 let decided = play.decide_at(&spoilt, &facts, now);
+                let given = decided.status.intent.as_ref();
+                let before = spoilt.status.as_ref().and_then(|status| status.intent.as_ref());
+                if record.spec.action == "kured" && granted.is_none() && given != before {
+                    assert_eq!(given, None, "{told}: granted, and not by the whole record");
+                }
                 for act in irreversible(&decided.acts) {
                     assert!(acts.contains(act), "{told}: {act:?} was not asked for by the whole record");
                 }

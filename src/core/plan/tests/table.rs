@@ -74,6 +74,16 @@ pub(super) fn restart() -> MaintenanceSpec {
     spec("service-restart", "pod")
 }
 
+/// kured's own wish.
+pub(super) fn by_kured() -> MaintenanceSpec {
+    spec("reboot", "kured")
+}
+
+/// A person wants kured to reboot.
+pub(super) fn by_kured_by_hand() -> MaintenanceSpec {
+    MaintenanceSpec { trigger: "manual".into(), ..by_kured() }
+}
+
 /// A program waits to claim.
 pub(super) fn program() -> MaintenanceSpec {
     spec("reboot", "external")
@@ -100,6 +110,15 @@ pub(super) fn nobody_waits() -> MaintenanceSpec {
 // --- clusters ---
 
 pub(super) fn healthy(_: &mut Scene) {}
+
+pub(super) fn with_kured(scene: &mut Scene) {
+    scene.install(|_| {});
+}
+
+pub(super) fn quiet_kured(scene: &mut Scene) {
+    scene.install(|kured| kured.wants = false);
+    scene.settings.kured.sentinel.image = "busybox@sha256:00".to_owned();
+}
 
 pub(super) fn stays_down(scene: &mut Scene) {
     scene.cluster.away_for = None;
@@ -218,6 +237,13 @@ pub(super) fn other_cordoned(play: &mut Play) {
 
 pub(super) fn foreign_lock(play: &mut Play) {
     let lock = json!({"nodeID": "worker3", "created": "2026-11-30T00:59:00Z", "TTL": 0}).to_string();
+    if play.scene.kured.is_some() {
+        // A kured takes what is free, and nothing else.
+        if play.scene.lock().is_none() {
+            play.scene.set_lock(Some(lock));
+        }
+        return;
+    }
     *play.scene.world.of(SourceId::DaemonSets) = vec![json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {
@@ -230,6 +256,12 @@ pub(super) fn foreign_lock(play: &mut Play) {
 }
 
 pub(super) fn no_lock(play: &mut Play) {
+    if play.scene.kured.is_some() {
+        if play.scene.lock_value()["nodeID"] == "worker3" {
+            play.scene.set_lock(None);
+        }
+        return;
+    }
     play.scene.world.of(SourceId::DaemonSets).clear();
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::kured::{Kured, Next};
 use crate::api::record::{Maintenance, MaintenanceSpec};
 use crate::api::{SourceId, names};
 use crate::config::Settings;
@@ -63,6 +64,8 @@ pub(super) enum Coming {
     NodeBack,
     PodGone(usize),
     ActionEnds,
+    Kured(Next, u64),
+    Sentinel { remove: bool },
 }
 
 /// The world and the record.
@@ -75,6 +78,8 @@ pub(super) struct Scene {
     pub now: Timestamp,
     pub term: i64,
     pub coming: Vec<(Timestamp, Coming)>,
+    /// kured on the target, where there is one.
+    pub kured: Option<Kured>,
     /// Boot IDs that action pods were created for.
     pub pods_created: Vec<String>,
     pub refusals: Vec<String>,
@@ -137,6 +142,7 @@ impl Scene {
             now: testing::now(),
             term: 1,
             coming: Vec::new(),
+            kured: None,
             pods_created: Vec::new(),
             refusals: Vec::new(),
             others: Vec::new(),
@@ -202,17 +208,22 @@ impl Scene {
     // --- what happens by itself ---
 
     pub(super) fn tick(&mut self) {
-        let (due, rest): (Vec<_>, Vec<_>) = self.coming.drain(..).partition(|(at, _)| *at <= self.now);
-        self.coming = rest;
-        for (at, coming) in due {
+        loop {
+            // In the order of time, also what follows from one another.
+            let due = self.coming.iter().enumerate().filter(|(_, (at, _))| *at <= self.now);
+            let Some((index, _)) = due.min_by_key(|(_, (at, _))| *at) else { return };
+            let (at, coming) = self.coming.remove(index);
             match coming {
                 Coming::NodeDown => {
                     self.set_ready(TARGET, false);
+                    self.kured_goes_down();
                     if let Some(away) = self.cluster.away_for {
                         self.coming.push((later(at, away), Coming::NodeBack));
                     }
                 }
-                Coming::NodeBack => self.boot(),
+                Coming::NodeBack => self.boot_at(at),
+                Coming::Kured(next, process) => self.kured_does(at, next, process),
+                Coming::Sentinel { remove } => self.sentinel_pod_ends(remove),
                 Coming::PodGone(number) => {
                     let uid = format!("uid-web-{number}");
                     self.world.of(SourceId::TargetPods).retain(|pod| pod["metadata"]["uid"] != json!(uid));
@@ -231,11 +242,16 @@ impl Scene {
 
     /// The node is up with a new boot ID.
     pub(super) fn boot(&mut self) {
+        self.boot_at(self.now);
+    }
+
+    fn boot_at(&mut self, at: Timestamp) {
         self.boots += 1;
         let boot = format!("boot-new-{}", self.boots);
         if let Some(node) = self.find(TARGET) {
             node["status"]["nodeInfo"]["bootID"] = json!(boot);
             self.set_ready(TARGET, true);
+            self.kured_comes_back(at);
         }
     }
 
