@@ -21,6 +21,8 @@ names! {
         TargetPods = "target-pods",
         /// The pods that act on nodes. Only a run asks.
         ActionPods = "action-pods",
+        /// The pods that run kured, on all nodes.
+        KuredPods = "kured-pods",
         /// Deployments in the DNS namespace.
         Deployments = "deployments",
         /// HorizontalPodAutoscalers in the DNS namespace.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, Lease, Maintenance,
-    MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, Service, VolumeAttachment, longhorn,
+    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
+    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, Service, VolumeAttachment, longhorn,
 };
 use crate::api::SourceId;
 
@@ -81,6 +81,8 @@ pub enum Namespaces {
     OnTarget,
     /// The namespace of the pods that act on nodes (`[action.pod] namespace`). Only a run asks.
     Actions,
+    /// Those of the DaemonSets that run kured, with their own selectors.
+    OfKured,
 }
 
 /// Every source that is listed, in the order of every output.
@@ -93,6 +95,7 @@ pub const SOURCES: &[SourceSpec] = &[
     Pod::SPEC,
     Pod::ON_TARGET,
     Pod::ACTIONS,
+    KuredPod::SPEC,
     Deployment::SPEC,
     HorizontalPodAutoscaler::SPEC,
     PodDisruptionBudget::SPEC,

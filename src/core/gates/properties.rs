@@ -28,6 +28,7 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::DnsPods => by.list(&mut facts.dns_pods),
         SourceId::TargetPods => by.list(&mut facts.target_pods),
         SourceId::ActionPods => by.list(&mut facts.action_pods),
+        SourceId::KuredPods => by.list(&mut facts.kured_pods),
         SourceId::Deployments => by.list(&mut facts.deployments),
         SourceId::HorizontalPodAutoscalers => by.list(&mut facts.horizontal_pod_autoscalers),
         SourceId::PodDisruptionBudgets => by.list(&mut facts.pod_disruption_budgets),

@@ -437,6 +437,7 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::DnsPods => facts.dns_pods = known(documents),
         SourceId::TargetPods => facts.target_pods = known(documents),
         SourceId::ActionPods => facts.action_pods = known(documents),
+        SourceId::KuredPods => facts.kured_pods = known(documents),
         SourceId::Deployments => facts.deployments = known(documents),
         SourceId::HorizontalPodAutoscalers => facts.horizontal_pod_autoscalers = known(documents),
         SourceId::PodDisruptionBudgets => facts.pod_disruption_budgets = known(documents),
