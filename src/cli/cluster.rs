@@ -85,6 +85,8 @@ impl Right {
     pub const HALT: Self = Self { verb: "patch", resource: "configmaps" };
     /// Holding a node.
     pub const HOLD: Self = Self { verb: "patch", resource: "nodes" };
+    /// Taking somebody out of kured's lock.
+    pub const LOCK: Self = Self { verb: "patch", resource: "daemonsets" };
     /// Reading nodes.
     pub const NODES: Self = Self { verb: "list", resource: "nodes" };
 }

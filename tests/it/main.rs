@@ -11,6 +11,7 @@
 mod api;
 mod check;
 mod config;
+mod doctor;
 mod explain;
 mod live;
 mod support;

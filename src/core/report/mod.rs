@@ -5,8 +5,10 @@
 mod check;
 pub(crate) mod conditions;
 pub mod delivery;
+mod doctor;
 mod follow;
 mod history;
+mod lock;
 pub mod matrix;
 mod paint;
 mod status;
@@ -17,8 +19,10 @@ mod testing;
 mod text;
 
 pub use check::{CheckReport, Clock, FindingReport, NodeReport, NotAsked, Origin, Question};
+pub use doctor::{DoctorReport, doctor};
 pub use follow::Follow;
 pub use history::{History, HistoryEntry, history};
+pub use lock::{LockReport, lock};
 pub use paint::{Glyphs, Paint};
 pub use status::{StatusInput, StatusReport, StatusVerdict, status};
 pub use story::{RunDocument, story, verdict};

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 pub use call::{Form, WRITE_LIMIT, send};
 pub use error::WriteError;
+pub(crate) use kured_lock::patch as lock_patch;
 pub use port::{Fenced, Performed};
 
 use crate::lead::LeaseGuard;
