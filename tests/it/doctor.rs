@@ -65,16 +65,26 @@ fn a_visit_in_json_is_one_document() {
     let run = maint(&["doctor", "--from", &format!("{INSTALLATIONS}/filter-hides.yaml"), "-o", "json"]);
     let document: Value = serde_json::from_str(&run.stdout).expect("one document");
     assert_eq!((run.code, run.stderr.as_str()), (3, ""));
-    for (pointer, wanted) in
-        [("/apiVersion", "maint.dev/v1"), ("/kind", "DoctorReport"), ("/verdict", "blocked"), ("/checks/0/id", "rights")]
-    {
+    for (pointer, wanted) in [
+        ("/apiVersion", "maint.dev/v1"),
+        ("/kind", "DoctorReport"),
+        ("/verdict", "blocked"),
+        ("/checks/0/id", "rights"),
+    ] {
         assert_eq!(document.pointer(pointer).and_then(Value::as_str), Some(wanted), "{pointer}");
     }
-    let findings: Vec<&Value> =
-        document["checks"].as_array().expect("checks").iter().flat_map(|check| check["findings"].as_array().expect("findings")).collect();
+    let findings: Vec<&Value> = document["checks"]
+        .as_array()
+        .expect("checks")
+        .iter()
+        .flat_map(|check| check["findings"].as_array().expect("findings"))
+        .collect();
     let filter = findings.iter().find(|finding| finding["reason"] == "KuredFilterHidesAnswer").expect("found");
     assert_eq!(filter["status"], "block");
-    assert!(filter["remedy"][0].as_str().is_some_and(|remedy| remedy.contains("configuration.alertFilterRegexp")), "{filter}");
+    assert!(
+        filter["remedy"][0].as_str().is_some_and(|remedy| remedy.contains("configuration.alertFilterRegexp")),
+        "{filter}"
+    );
 }
 
 #[test]
@@ -84,10 +94,14 @@ fn the_lock_is_shown_with_what_kured_does_with_it() {
     assert_run!("lock_show_garbage", of("lock-garbage"));
     assert_run!("lock_show_free", of("manifest-1.14.0"));
     assert_run!("lock_show_unknown", of("pools-disagree"));
-    let run = maint(&["lock", "show", "--from", &format!("{INSTALLATIONS}/lock-ghost-and-leftovers.yaml"), "-o", "json"]);
+    let run =
+        maint(&["lock", "show", "--from", &format!("{INSTALLATIONS}/lock-ghost-and-leftovers.yaml"), "-o", "json"]);
     let document: Value = serde_json::from_str(&run.stdout).expect("one document");
     let holder = &document["locks"][0]["holders"][0];
-    assert_eq!((&holder["name"], &holder["ghost"], &holder["nodeExists"]), (&Value::from("worker9"), &Value::from(true), &Value::from(false)));
+    assert_eq!(
+        (&holder["name"], &holder["ghost"], &holder["nodeExists"]),
+        (&Value::from("worker9"), &Value::from(true), &Value::from(false))
+    );
     assert_eq!(document["locks"][0]["format"], "single");
 }
 

@@ -3,7 +3,8 @@
 use super::{Exit, run};
 use crate::cli::tests::cluster::Cluster;
 
-const GHOST: &str = r#"{"nodeID":"worker9","metadata":{"unschedulable":false},"created":"2026-11-20T01:00:00Z","TTL":0}"#;
+const GHOST: &str =
+    r#"{"nodeID":"worker9","metadata":{"unschedulable":false},"created":"2026-11-20T01:00:00Z","TTL":0}"#;
 const NODE: &str = r#"{"nodeID":"worker1","TTL":0}"#;
 const OURS: &str = r#"{"nodeID":"maint:worker2","maint":{"maintenance":"r"}}"#;
 
@@ -18,19 +19,100 @@ async fn a_person_takes_a_holder_out() {
     let rows: [Row<'_>; 15] = [
         ("a ghost", Some(GHOST), 1, "Succeeded", held, Exit::Fine, "", None),
         ("a ghost of two", Some(&two), 2, "Succeeded", held, Exit::Fine, "", Some(one)),
-        ("a node, without a word", Some(NODE), 1, "Succeeded", &["--holder", "worker1"], Exit::Usage, "say --yes if you are sure", Some(NODE)),
+        (
+            "a node, without a word",
+            Some(NODE),
+            1,
+            "Succeeded",
+            &["--holder", "worker1"],
+            Exit::Usage,
+            "say --yes if you are sure",
+            Some(NODE),
+        ),
         ("a node", Some(NODE), 1, "Succeeded", &["--holder", "worker1", "--yes"], Exit::Fine, "", None),
-        ("nobody", Some(NODE), 1, "Succeeded", held, Exit::Usage, "worker9 is not in the lock; in it: worker1", Some(NODE)),
+        (
+            "nobody",
+            Some(NODE),
+            1,
+            "Succeeded",
+            held,
+            Exit::Usage,
+            "worker9 is not in the lock; in it: worker1",
+            Some(NODE),
+        ),
         ("a free lock", None, 1, "Succeeded", held, Exit::Conflict, "the lock is free", None),
-        ("garbage by a name", Some("anna"), 1, "Succeeded", &["--holder", "anna", "--yes"], Exit::Usage, "the lock is no JSON", Some("anna")),
-        ("garbage, without a word", Some("anna"), 1, "Succeeded", &["--garbage"], Exit::Usage, "before: anna", Some("anna")),
+        (
+            "garbage by a name",
+            Some("anna"),
+            1,
+            "Succeeded",
+            &["--holder", "anna", "--yes"],
+            Exit::Usage,
+            "the lock is no JSON",
+            Some("anna"),
+        ),
+        (
+            "garbage, without a word",
+            Some("anna"),
+            1,
+            "Succeeded",
+            &["--garbage"],
+            Exit::Usage,
+            "before: anna",
+            Some("anna"),
+        ),
         ("garbage", Some("anna"), 1, "Succeeded", &["--garbage", "--yes"], Exit::Fine, "", None),
         ("the wrong format", Some(NODE), 2, "Succeeded", &["--garbage", "--yes"], Exit::Fine, "", None),
-        ("no garbage", Some(GHOST), 1, "Succeeded", &["--garbage", "--yes"], Exit::Usage, "the lock is no garbage", Some(GHOST)),
-        ("a hold in use", Some(OURS), 1, "BackingOut", &["--holder", "maint:worker2", "--yes"], Exit::Conflict, "the run r (BackingOut) needs it", Some(OURS)),
-        ("a hold that is over", Some(OURS), 1, "Cancelled", &["--holder", "maint:worker2", "--yes"], Exit::Fine, "", None),
-        ("another DaemonSet", Some(GHOST), 1, "Succeeded", &["--holder", "worker9", "--daemon-set", "a/b"], Exit::Usage, "there are: kube-system/kured", Some(GHOST)),
-        ("this DaemonSet", Some(GHOST), 1, "Succeeded", &["--holder", "worker9", "--daemon-set", "kube-system/kured"], Exit::Fine, "", None),
+        (
+            "no garbage",
+            Some(GHOST),
+            1,
+            "Succeeded",
+            &["--garbage", "--yes"],
+            Exit::Usage,
+            "the lock is no garbage",
+            Some(GHOST),
+        ),
+        (
+            "a hold in use",
+            Some(OURS),
+            1,
+            "BackingOut",
+            &["--holder", "maint:worker2", "--yes"],
+            Exit::Conflict,
+            "the run r (BackingOut) needs it",
+            Some(OURS),
+        ),
+        (
+            "a hold that is over",
+            Some(OURS),
+            1,
+            "Cancelled",
+            &["--holder", "maint:worker2", "--yes"],
+            Exit::Fine,
+            "",
+            None,
+        ),
+        (
+            "another DaemonSet",
+            Some(GHOST),
+            1,
+            "Succeeded",
+            &["--holder", "worker9", "--daemon-set", "a/b"],
+            Exit::Usage,
+            "there are: kube-system/kured",
+            Some(GHOST),
+        ),
+        (
+            "this DaemonSet",
+            Some(GHOST),
+            1,
+            "Succeeded",
+            &["--holder", "worker9", "--daemon-set", "kube-system/kured"],
+            Exit::Fine,
+            "",
+            None,
+        ),
     ];
     for (row, lock, concurrency, phase, arguments, exit, said, after) in rows {
         let cluster = Cluster::new().record("r", phase).kured(lock, concurrency);

@@ -54,7 +54,10 @@ fn runs(installation: &Installation<'_>, pods: Option<&[&KuredPod]>, answers: &m
     revisions.sort_unstable();
     revisions.dedup();
     if daemon_set.is_rolled_out() && revisions.len() <= 1 {
-        answers.push(Answer::pass(format!("{object} runs kured {version} on {desired} nodes")));
+        answers.push(Answer::pass(format!(
+            "{object} runs kured {version} on {desired} {}",
+            if desired == 1 { "node" } else { "nodes" }
+        )));
         return;
     }
     let seen = format!("{updated} of {desired} pods updated, {} revisions", revisions.len());

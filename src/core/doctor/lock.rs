@@ -28,20 +28,7 @@ fn check(input: &Input<'_>) -> Vec<Answer> {
             return answers;
         }
         Places::Unreadable(why) => {
-            answers.push(
-                Answer::new(
-                    Status::Block,
-                    Some(Reason::KuredSettingUnreadable),
-                    format!("kured's lock has no one place: {why}"),
-                )
-                .with(Evidence::new("kured's DaemonSets", "their lock", why, "one place, one --concurrency"))
-                .help(format!(
-                    "{}, {} and {} must agree with each other",
-                    Flag::DsNamespace.told(),
-                    Flag::DsName.told(),
-                    Flag::Concurrency.told()
-                )),
-            );
+            answers.push(nowhere(&daemon_sets, &why));
             return answers;
         }
         Places::Found(places) => places,
@@ -50,9 +37,32 @@ fn check(input: &Input<'_>) -> Vec<Answer> {
     let records = records(input, &mut answers);
     let names: BTreeSet<&str> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
     for place in &places {
-        one(input, place, &names, &records, &mut answers);
+        // Where there are several, a command must say which.
+        let which = match places.as_slice() {
+            [_] => String::new(),
+            _ => format!(" --daemon-set {}/{}", place.namespace, place.name),
+        };
+        one(input, (place, &which), &names, &records, &mut answers);
     }
     answers
+}
+
+/// Where a lock has no place that is known: a flag that cannot be read, or kureds that disagree.
+fn nowhere(daemon_sets: &[&DaemonSet], why: &str) -> Answer {
+    let hidden = installations(daemon_sets).iter().any(|one| {
+        let texts = [Flag::DsNamespace, Flag::DsName, Flag::LockAnnotation];
+        texts.into_iter().any(|flag| one.template.text(flag).is_err()) || one.template.int(Flag::Concurrency).is_err()
+    });
+    let status = if hidden { Status::Unknown } else { Status::Block };
+    let message = format!("where kured's lock is, and for how many nodes, is not known: {why}");
+    Answer::new(status, Some(Reason::KuredSettingUnreadable), message)
+        .with(Evidence::new("kured's DaemonSets", "their lock", "not known", "one place, one --concurrency"))
+        .help(format!(
+            "{}, {} and {} must agree for all kureds that share a lock, and stand in their pods",
+            Flag::DsNamespace.told(),
+            Flag::DsName.told(),
+            Flag::Concurrency.told()
+        ))
 }
 
 /// Several kureds: on one lock they take turns, on several they do not know of each other.
@@ -74,19 +84,21 @@ fn shared(daemon_sets: &[&DaemonSet], places: &[Place], answers: &mut Vec<Answer
     answers.push(
         Answer::new(Status::Warn, Some(Reason::KuredSettingRisky), message)
             .with(Evidence::new("kured's DaemonSets", "locks", objects.join(", "), "one"))
-            .help(format!("the same {} and {} for all", Flag::DsNamespace.told(), Flag::DsName.told())),
+            .help(format!("set the same {} and {} for all", Flag::DsNamespace.told(), Flag::DsName.told())),
     );
 }
 
 fn one(
     input: &Input<'_>,
-    place: &Place,
+    (place, which): (&Place, &str),
     nodes: &BTreeSet<&str>,
     records: &[&Maintenance],
     answers: &mut Vec<Answer>,
 ) {
     let field = format!("metadata.annotations[{}]", place.key);
     let text = place.text.clone().unwrap_or_default();
+    let free =
+        format!("maint lock release --garbage --yes{which}   after `kubectl get nodes` shows that none is rebooting");
     if let Some(Err(error)) = place.text.as_deref().map(Lock::parse) {
         answers.push(
             Answer::new(
@@ -100,7 +112,7 @@ fn one(
                 text.chars().take(80).collect::<String>(),
                 "a lock that kured wrote",
             ))
-            .help("maint lock release --garbage --yes   after `kubectl get nodes` shows that none is rebooting"),
+            .help(free),
         );
         return;
     }
@@ -117,24 +129,25 @@ fn one(
                 text.chars().take(80).collect::<String>(),
                 if place.concurrency > 1 { "a list" } else { "one lock" },
             ))
-            .help("maint lock show   tells what kured does with it; maint lock release --garbage --yes frees it"),
+            .help(free),
         );
+        return;
     }
     let seen = look(place, nodes, records, input.now);
-    if seen.holders.is_empty() && place.format_fits() {
+    if seen.holders.is_empty() {
         answers.push(Answer::pass(format!(
             "the lock on {} is free, for {} at a time",
             place.object(),
             place.concurrency
         )));
     }
-    answers.extend(seen.holders.iter().map(|holder| of_holder(place, &field, holder)));
+    answers.extend(seen.holders.iter().map(|holder| of_holder(place, which, &field, holder)));
     left_behind(input, place, answers);
 }
 
-fn of_holder(place: &Place, field: &str, holder: &Holder) -> Answer {
+fn of_holder(place: &Place, which: &str, field: &str, holder: &Holder) -> Answer {
     let object = place.object();
-    let free = format!("maint lock release --holder {} --yes", holder.name);
+    let free = format!("maint lock release --holder {} --yes{which}", holder.name);
     let since = holder.created.map_or_else(String::new, |created| format!(", since {created}"));
     let evidence = Evidence::new(&object, field, &holder.name, "free");
     let name = &holder.name;
@@ -149,7 +162,7 @@ fn of_holder(place: &Place, field: &str, holder: &Holder) -> Answer {
         (Status::Block, Some(Reason::KuredLockHeld), message, Some(free))
     } else if !holder.node_exists {
         let message = format!("the lock on {object} names {name}, and there is no such node: a ghost{since}");
-        (Status::Warn, Some(Reason::KuredLockHeld), message, Some(format!("maint lock release --holder {name}")))
+        (Status::Warn, Some(Reason::KuredLockHeld), message, Some(format!("maint lock release --holder {name}{which}")))
     } else if holder.expired {
         let message = format!(
             "the lock of {name} on {object} has expired{since}: kured there never gives it back, and others take it"

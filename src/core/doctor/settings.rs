@@ -90,7 +90,7 @@ fn of_pods(input: &Input<'_>, pods: &[&KuredPod], answers: &mut Vec<Answer>) {
         answers.push(
             Answer::new(Status::Warn, Some(Reason::KuredSettingRisky), message)
                 .with(Evidence::new("kured", "--reboot-sentinel-command", &command, "a sentinel file"))
-                .help(format!("{} away, and --reboot-sentinel instead", Flag::RebootSentinelCommand.told())),
+                .help(format!("take {} away, and set --reboot-sentinel", Flag::RebootSentinelCommand.told())),
         );
     }
     if by_period.is_empty() && answers.is_empty() {
@@ -111,8 +111,14 @@ fn answer(advice: Advice, nodes: &[&str]) -> Answer {
     let field = flag.map_or_else(|| "image".to_owned(), |flag| format!("--{flag}"));
     let object = format!("kured on {}", named(nodes.iter().copied()));
     let remedy = match flag {
-        Some(flag) => format!("{}: {wanted}", flag.told()),
-        None => format!("the image (chart: image.tag): {wanted}"),
+        Some(_) if reason == Reason::KuredWindowTooNarrow => format!(
+            "take {}, {} and {} away, or make the window wider than maint's own",
+            Flag::RebootDays.told(),
+            Flag::StartTime.told(),
+            Flag::EndTime.told()
+        ),
+        Some(flag) => format!("set {}: {wanted}", flag.told()),
+        None => format!("set the image (chart: image.tag): {wanted}"),
     };
     Answer::new(status, Some(reason), format!("{object} {does}"))
         .with(Evidence::new(object, field, value, wanted))

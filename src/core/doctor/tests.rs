@@ -217,6 +217,6 @@ fn the_same_fault_on_several_nodes_is_one_answer() {
     assert!(answers[0].message.starts_with("kured on worker2 asks maint every 1m"), "{answers:?}");
     assert_eq!(
         answers[1].remedy,
-        ["--prometheus-url (chart: configuration.prometheusUrl): http://maint.maint/kured/$(KURED_NODE_ID)"]
+        ["set --prometheus-url (chart: configuration.prometheusUrl): http://maint.maint/kured/$(KURED_NODE_ID)"]
     );
 }

@@ -63,9 +63,13 @@ pub(super) fn shown(nanoseconds: i64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     let sign = if seconds < 0 { "-" } else { "" };
     let seconds = seconds.unsigned_abs();
-    let parts = [(seconds / 3_600, "h"), (seconds % 3_600 / 60, "m"), (seconds % 60, "s")];
-    let text: String =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    let mut text = String::new();
+    for (count, unit) in [(seconds / 3_600, "h"), (seconds % 3_600 / 60, "m"), (seconds % 60, "s")] {
+        if count > 0 {
+            text.push_str(&count.to_string());
+            text.push_str(unit);
+        }
+    }
     if text.is_empty() { "0s".to_owned() } else { format!("{sign}{text}") }
 }
 

@@ -188,7 +188,7 @@ fn problem(flag: &str, value: &str, text: &str) -> FlagProblem {
 /// flags, other words are overlooked.
 fn command_line(words: &Words, version: Option<&Version>, odd: &mut Vec<FlagProblem>) -> BTreeMap<Flag, Given> {
     let mut given: BTreeMap<Flag, Given> = BTreeMap::new();
-    let mut rest = words.words.iter();
+    let mut rest = words.line.iter();
     while let Some((raw, word)) = rest.next() {
         let Some(word) = word else {
             let named =
@@ -276,7 +276,7 @@ fn value_of(
             let value = read(flag, std::slice::from_ref(variable));
             // Without a version it is not known whether an empty or a listed one counts at all.
             let unsure = wins.is_none() && (variable.as_deref() == Some("") || spec.kind == Kind::Array);
-            let value = if unsure { Err(needs_version(flag, variable)) } else { value };
+            let value = if unsure { Err(needs_version(flag, variable.as_deref())) } else { value };
             (value, Origin::Environment)
         }
         (Some(line), Some(variable)) => match wins {
@@ -290,18 +290,18 @@ fn value_of(
             None => {
                 let (by_line, by_variable) = (read(flag, line), read(flag, std::slice::from_ref(variable)));
                 let same = by_line.is_ok() && by_line == by_variable;
-                (if same { by_line } else { Err(needs_version(flag, variable)) }, Origin::Environment)
+                (if same { by_line } else { Err(needs_version(flag, variable.as_deref())) }, Origin::Environment)
             }
         },
     }
 }
 
-fn needs_version(flag: Flag, variable: &Option<String>) -> FlagProblem {
+fn needs_version(flag: Flag, variable: Option<&str>) -> FlagProblem {
     let text = format!(
         "is set by {}, and whether that counts depends on kured's version, which its image does not tell",
         flag.variable()
     );
-    problem(flag.as_str(), variable.as_deref().unwrap_or_default(), &text)
+    problem(flag.as_str(), variable.unwrap_or_default(), &text)
 }
 
 fn read(flag: Flag, given: &[Option<String>]) -> Result<Value, FlagProblem> {

@@ -103,7 +103,7 @@ fn version(flags: &Flags, found: &mut Vec<Advice>) {
                 format!("is {version}, newer than {}, the newest whose ways are known", Version::NEWEST_READ),
                 version.to_string(),
                 "1.16.2 to 1.23.0",
-            )
+            );
         }
         Ok(version)
             if version.multi_always_uncordons() && flags.int(Flag::Concurrency).is_ok_and(|count| count > 1) =>

@@ -26,7 +26,7 @@ pub(super) struct Words {
     pub variables: Vec<(String, Expanded)>,
     /// Command and arguments without the program, as written and after expansion; none where a value from elsewhere is
     /// in one.
-    pub words: Vec<(String, Expanded)>,
+    pub line: Vec<(String, Expanded)>,
     /// The program; none where the image's own is run.
     pub program: Option<String>,
 }
@@ -45,8 +45,8 @@ impl Words {
         }
         let program = container.command.first().cloned();
         let words = container.command.iter().skip(1).chain(&container.args);
-        let words = words.map(|word| (word.clone(), expand(word, &variables))).collect();
-        Self { variables, words, program }
+        let line = words.map(|word| (word.clone(), expand(word, &variables))).collect();
+        Self { variables, line, program }
     }
 
     /// A variable: not there, or there with its value or none.
@@ -130,7 +130,7 @@ mod tests {
             ..Container::default()
         };
         let words = Words::of(&container, Some("worker2"));
-        let expanded = |words: &Words| words.words.iter().map(|(_, word)| word.clone()).collect::<Vec<_>>();
+        let expanded = |words: &Words| words.line.iter().map(|(_, word)| word.clone()).collect::<Vec<_>>();
         assert_eq!(expanded(&words), [Some("--a=worker2".to_owned()), Some("--b".to_owned())]);
         assert_eq!(words.variable("URL"), Some(&Some("http://worker2".to_owned())));
         assert_eq!(words.program.as_deref(), Some("/usr/bin/kured"));

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::check::Origin;
 use super::paint::{Paint, tame};
+use super::text::push;
 use crate::api::{Evidence, Reason, Status, names};
 use crate::doctor::{Answer, Family, FamilyId};
 use crate::gates::Verdict;
@@ -116,9 +117,10 @@ pub fn doctor(report: &DoctorReport, paint: Paint) -> String {
     let now = report.now.strftime("%Y-%m-%dT%H:%M:%SZ");
     let source = &report.source;
     let context = format!("{} {}, judged at {now} ({})", source.kind, source.name, source.clock.describe());
-    text.push_str(&format!("  {}\n", paint.dim(&tame(&context))));
+    push(&mut text, &format!("  {}", paint.dim(&tame(&context))));
     for check in &report.checks {
-        text.push_str(&format!("\n{}: {}\n", check.id, check.doc));
+        push(&mut text, "");
+        push(&mut text, &format!("{}: {}", check.id, check.doc));
         for finding in &check.findings {
             one(&mut text, finding, paint);
         }
@@ -154,23 +156,20 @@ fn headline(report: &DoctorReport, paint: Paint) -> String {
 fn one(text: &mut String, finding: &FindingReport, paint: Paint) {
     let indent = " ".repeat(2 + paint.mark_width() + 1);
     let reason = finding.reason.map_or_else(String::new, |reason| format!("{reason}: "));
-    text.push_str(&format!("  {} {reason}{}\n", paint.mark(finding.status), tame(&finding.message)));
+    push(text, &format!("  {} {reason}{}", paint.mark(finding.status), tame(&finding.message)));
     if matches!(finding.status, Status::Pass | Status::NotApplicable) {
         return;
     }
     for evidence in finding.evidence.iter().take(EVIDENCE_LINES) {
         let Evidence { object, field, value, wanted } = evidence;
         let seen = tame(&format!("{object}: {field} is {value}, wanted {wanted}"));
-        text.push_str(&format!("{indent}{}\n", paint.dim(&seen)));
+        push(text, &format!("{indent}{}", paint.dim(&seen)));
     }
     for remedy in &finding.remedy {
-        text.push_str(
-            &format!("{indent}change {}\n", tame(remedy))
-                .replace(&format!("{indent}change kubectl"), &format!("{indent}kubectl")),
-        );
+        push(text, &format!("{indent}{}", tame(remedy)));
     }
     if let Some(hint) = &finding.hint {
-        text.push_str(&format!("{indent}{hint}\n"));
+        push(text, &format!("{indent}{hint}"));
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::check::Origin;
 use super::paint::{Paint, tame};
-use super::text::since;
+use super::text::{push, since};
 use crate::api::{Status, names};
 use crate::kured::lock::{Format, MANUAL};
 use crate::kured::{Holder, Place, Seen};
@@ -57,6 +57,7 @@ pub struct LockEntryReport {
 /// One holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_excessive_bools, reason = "a document for programs: each is a question of its own")]
 pub struct HolderReport {
     /// `nodeID`
     pub name: String,
@@ -137,17 +138,17 @@ pub fn lock(report: &LockReport, paint: Paint) -> String {
         };
         let place = format!("DaemonSet {}/{}, {}", lock.namespace, lock.daemon_set, lock.annotation);
         let format = lock.format.map_or_else(String::new, |format| format!(", format {format}"));
-        text.push_str(&format!("{} {}\n", paint.status(status, word), tame(&place)));
-        text.push_str(&format!("  {}\n", paint.dim(&format!("--concurrency {}{format}", lock.concurrency))));
+        push(&mut text, &format!("{} {}", paint.status(status, word), tame(&place)));
+        push(&mut text, &format!("  {}", paint.dim(&format!("--concurrency {}{format}", lock.concurrency))));
         for holder in &lock.holders {
-            text.push_str(&format!("  {}\n", tame(&one(holder, report.now))));
+            push(&mut text, &format!("  {}", tame(&one(holder, report.now))));
         }
         if let Some(why) = &lock.unreadable {
-            text.push_str(&format!("  it {}: {}\n", tame(why), tame(lock.text.as_deref().unwrap_or_default())));
+            push(&mut text, &format!("  it {}: {}", tame(why), tame(lock.text.as_deref().unwrap_or_default())));
         }
-        text.push_str(&format!("  {}\n", tame(&lock.consequence)));
-        if let Some(command) = remedy(lock) {
-            text.push_str(&format!("  {}\n", tame(&command)));
+        push(&mut text, &format!("  {}", tame(&lock.consequence)));
+        if let Some(command) = remedy(lock, report.locks.len() > 1) {
+            push(&mut text, &format!("  {}", tame(&command)));
         }
     }
     text
@@ -168,11 +169,12 @@ fn one(holder: &HolderReport, now: Timestamp) -> String {
 }
 
 /// The command that frees it, where that is for a person to do.
-fn remedy(lock: &LockEntryReport) -> Option<String> {
+fn remedy(lock: &LockEntryReport, several: bool) -> Option<String> {
+    let which = if several { format!(" --daemon-set {}/{}", lock.namespace, lock.daemon_set) } else { String::new() };
     if lock.unreadable.is_some() || !lock.format_fits {
-        return Some("to free it: maint lock release --garbage --yes".to_owned());
+        return Some(format!("to free it: maint lock release --garbage --yes{which}"));
     }
     let stale = lock.holders.iter().find(|one| one.ghost || (one.ours && one.record.is_none()))?;
     let yes = if stale.ghost { "" } else { " --yes" };
-    Some(format!("to free it: maint lock release --holder {}{yes}", stale.name))
+    Some(format!("to free it: maint lock release --holder {}{yes}{which}", stale.name))
 }

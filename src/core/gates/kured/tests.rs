@@ -360,7 +360,7 @@ fn an_unattended_wish_needs_kureds_word() {
             "its annotation",
             |w| {
                 w.named(SourceId::Nodes, "worker2")["metadata"]["annotations"] =
-                    json!({"weave.works/kured-reboot-in-progress": ago(60)})
+                    json!({"weave.works/kured-reboot-in-progress": ago(60)});
             },
             Pass,
             Passed,
