@@ -9,6 +9,8 @@
 //! kured has asked again on that node, it may still act on a go that it heard. At `settle` nothing of the run may be left
 //! in any lock but its own hold, whoever acted.
 
+use std::collections::BTreeSet;
+
 use super::reading::{document, installed, required, was_failing};
 use super::{Draft, GateInput, GateSpec};
 use crate::api::names::{ANNOTATION_ASKED, ANNOTATION_KURED_IN_PROGRESS};
@@ -142,9 +144,8 @@ fn rollout(draft: &mut Draft<'_>, installation: &Installation<'_>, pods: &[&Kure
         draft.block(Reason::KuredRollingOut, message, Evidence::new(&object, "status", seen, "all pods updated"));
         return;
     }
-    let mut revisions: Vec<Option<&str>> = pods_of(daemon_set, pods).map(|pod| pod.revision.as_deref()).collect();
-    revisions.sort_unstable();
-    revisions.dedup();
+    // A set: with thousands of pods there is one revision as a rule.
+    let revisions: BTreeSet<Option<&str>> = pods_of(daemon_set, pods).map(|pod| pod.revision.as_deref()).collect();
     if revisions.len() > 1 {
         let seen = revisions.iter().map(|one| one.unwrap_or("none")).collect::<Vec<_>>().join(", ");
         let message = format!("pods of {object} have {} different templates (revisions {seen})", revisions.len());
