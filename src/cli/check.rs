@@ -1,7 +1,5 @@
 //! `maint check`: gather facts, ask all gates, render. Changes nothing.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use maint_core::api::{Finding, Moment, SourceId, Strategy, Trigger, UnknownName};
 use maint_core::config::{Scope, Settings};
@@ -9,12 +7,10 @@ use maint_core::facts::{Facts, Item, Observation};
 use maint_core::gates::{GateInput, evaluate, sources_of};
 use maint_core::jiff::Timestamp;
 use maint_core::report::{self, CheckReport, Clock, Origin, Question};
+use maint_core::report::{self, CheckReport, Question};
 use maint_core::state::Since;
 
-use maint_engine::ports::Wanted;
-
-use super::dump::{Dump, Limits};
-use super::live::Live;
+use super::input::{Gathered, Input, machine_clock};
 use super::{Common, Exit, Failure, Output, terminal};
 
 /// Arguments of `check`.
@@ -25,16 +21,8 @@ pub struct Check {
     /// Why the node is to be maintained: service-restart, reboot, power-off, or one of the configuration
     #[arg(long, value_name = "NAME", default_value = Scope::DEFAULT)]
     scope: String,
-    /// Judge a dump: a file or a folder of `kubectl get KIND -A -o yaml|json` output
-    #[arg(long, value_name = "PATH")]
-    from: Option<PathBuf>,
-    /// The dump's clock, such as 2026-01-31T23:59:59Z; else the newest lease renewal in it
-    #[arg(long, value_name = "TIME", requires = "from")]
-    now: Option<Timestamp>,
-    /// Take the dump for complete: an empty List means none (kubectl writes the same where it was refused), and
-    /// single objects of a kind are all there are
-    #[arg(long, requires = "from")]
-    complete: bool,
+    #[command(flatten)]
+    input: Input,
     /// Which moment of a run to judge: start, cordoned, handover, verify or settle
     #[arg(long, default_value = "start")]
     moment: Moment,
@@ -43,47 +31,19 @@ pub struct Check {
     manual: bool,
 }
 
-/// What is to be judged.
-struct Gathered {
-    facts: Facts,
-    now: Timestamp,
-    origin: Origin,
-}
-
 impl Check {
     /// Runs it.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let settings = common.settings()?;
         let scope = Scope::find(&settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
-        let gathered = self.gather(common, &settings).await?;
+        // Every pair is asked: the gate judges them all at the start.
+        let gathered = self.input.gather(common, &settings, sources_of(self.moment, &settings)).await?;
         let report = self.judge(&gathered, &settings, &scope)?;
         match common.output {
             Output::Text => terminal::data(&report::check(&report, common.paint()))?,
             Output::Json => terminal::json(&report)?,
         }
         Ok(report.verdict.into())
-    }
-
-    async fn gather(&self, common: &Common, settings: &Settings) -> anyhow::Result<Gathered> {
-        let Some(path) = &self.from else {
-            let live = Live::connect(&common.access(), settings).await?;
-            // Every pair is asked: the gate judges them all at the start.
-            let facts = live.facts(&Wanted { sources: sources_of(self.moment, settings), target: None }).await;
-            let origin = Origin { kind: "live", name: live.source(), clock: Clock::Machine };
-            return Ok(Gathered { facts, now: live.now(), origin });
-        };
-        let dump = Dump::read(path, self.complete, Limits::default())?;
-        let (now, clock) = match (self.now, dump.newest_lease()) {
-            (Some(now), _) => (now, Clock::Given),
-            (None, Some(renewed)) => (renewed, Clock::NewestLease),
-            (None, None) => anyhow::bail!(
-                "{}: no Lease tells when the dump was taken\n  help: add the output of `kubectl get leases -A -o yaml`, or say \
-                 when with --now 2026-01-31T23:59:59Z",
-                path.display()
-            ),
-        };
-        let origin = Origin { kind: "dump", name: path.display().to_string(), clock };
-        Ok(Gathered { facts: dump.facts(settings, now), now, origin })
     }
 
     fn judge(&self, gathered: &Gathered, settings: &Settings, scope: &Scope) -> anyhow::Result<CheckReport> {
@@ -164,9 +124,4 @@ const fn strategy_reason(scope: &Scope) -> &'static str {
         (Strategy::CordonOnly, false) => "its containers keep running",
         _ => "the configuration says so",
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "when a document was made is told, nothing is decided by it")]
-fn machine_clock() -> Timestamp {
-    Timestamp::now()
 }

@@ -88,6 +88,8 @@ impl Right {
     pub const HOLD: Self = Self { verb: "patch", resource: "nodes" };
     /// Reading reports.
     pub const REPORTS: Self = Self { verb: "list", resource: "maintenancereports.maint.dev" };
+    /// Taking somebody out of kured's lock.
+    pub const LOCK: Self = Self { verb: "patch", resource: "daemonsets" };
     /// Reading nodes.
     pub const NODES: Self = Self { verb: "list", resource: "nodes" };
 }

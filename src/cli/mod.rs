@@ -6,6 +6,7 @@ mod claim;
 mod cluster;
 mod config;
 mod crds;
+mod doctor;
 mod dump;
 mod exit;
 mod explain;
@@ -13,8 +14,10 @@ mod follow;
 mod halt;
 mod history;
 mod hold;
+mod input;
 mod interrupt;
 mod live;
+mod lock;
 mod logging;
 mod matrix;
 mod reboot;
@@ -123,6 +126,11 @@ pub enum Color {
 enum Verb {
     /// Ask all gates: may this node, or any node, be touched now? Changes nothing
     Check(check::Check),
+    /// Look whether what maint depends on is set up right: kured, its lock, what was left behind. Changes nothing
+    Doctor(doctor::Doctor),
+    /// Show kured's lock, or take somebody out of it
+    #[command(subcommand)]
+    Lock(lock::Lock),
     /// Ask every API server for every kubelet by a fresh connection. Changes nothing
     Matrix,
     /// Run the service: stand for the Lease, drive runs while leading
@@ -177,6 +185,8 @@ pub async fn run() -> Exit {
     logging::start(cli.common.verbose);
     let done = match &cli.verb {
         Verb::Check(check) => check.run(&cli.common).await,
+        Verb::Doctor(doctor) => doctor.run(&cli.common).await,
+        Verb::Lock(lock) => lock.run(&cli.common).await,
         Verb::Matrix => matrix::run(&cli.common).await,
         Verb::Serve(serve) => serve.run(&cli.common).await,
         Verb::Reboot(reboot) => Box::pin(reboot.run(&cli.common)).await,

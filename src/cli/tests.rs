@@ -1,6 +1,7 @@
 //! Conversations with a cluster in memory: what is written, in which order, and which exit code it gives.
 
 mod cluster;
+mod lock;
 
 use clap::{CommandFactory as _, Parser as _};
 use maint_core::config::Settings;
@@ -36,6 +37,7 @@ async fn run_with(cluster: &Cluster, arguments: &[&str], interrupts: Interrupts)
             Err(failure) => Err(failure.into()),
         },
         Verb::Resume(verb) => verb.on(&session, &cli.common, interrupts).await,
+        Verb::Lock(super::lock::Lock::Release(verb)) => verb.on(&session, &cli.common).await,
         _ => panic!("not one of these"),
     };
     match done {

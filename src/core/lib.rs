@@ -8,6 +8,7 @@
 
 pub mod api;
 pub mod config;
+pub mod doctor;
 pub mod election;
 pub mod facts;
 pub mod gates;

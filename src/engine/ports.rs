@@ -37,6 +37,10 @@ impl Wanted {
         if self.probes() {
             sources.extend(Self::PROBE_SOURCES);
         }
+        if sources.contains(&SourceId::KuredPods) {
+            // Only its DaemonSets tell where kured's pods are.
+            sources.insert(SourceId::DaemonSets);
+        }
         sources
     }
 
@@ -66,6 +70,8 @@ pub struct PageRequest<'a> {
     pub spec: &'a SourceSpec,
     /// The namespace; none lists cluster-scoped kinds, or all namespaces.
     pub namespace: Option<&'a str>,
+    /// A label selector, where it is not the row's.
+    pub label_selector: Option<&'a str>,
     /// A field selector, such as the node whose pods are wanted.
     pub field_selector: Option<&'a str>,
     /// Where the page before ended.

@@ -12,6 +12,7 @@ mod api;
 mod check;
 mod config;
 mod deploy;
+mod doctor;
 mod explain;
 mod live;
 mod support;

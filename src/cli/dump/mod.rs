@@ -22,9 +22,10 @@ use std::path::{Path, PathBuf};
 use maint_core::api::SourceId;
 use maint_core::config::Settings;
 use maint_core::facts::{
-    Facts, FailureKind, Fill, Item, Lease, Listed, Malformed, Namespaces, Observation, Source, SourceSpec,
+    DaemonSet, Facts, FailureKind, Fill, Item, Lease, Listed, Malformed, Namespaces, Observation, Source, SourceSpec,
 };
 use maint_core::jiff::Timestamp;
+use maint_core::kured::{PodSelector, pod_selectors};
 use serde_json::Value;
 
 use objects::{Object, Objects, Said};
@@ -109,7 +110,9 @@ impl Fill for Reader<'_> {
     fn list<S: Source>(&mut self) -> Listed<S> {
         let (spec, at) = (S::SPEC, self.at);
         let failed = |kind, detail| Observation::Failed { kind, detail, at };
-        match self.dump.objects.said(&spec) {
+        // Where the fact is not decoded yet: a kind is kept once, whatever rows read it.
+        let kind = objects::row_of(&spec);
+        match self.dump.objects.said(kind) {
             Said::Refused { kind, detail } => return failed(*kind, detail.clone()),
             Said::Nothing => return self.without_file(&spec),
             Said::Singles { file } if !self.dump.complete => {
@@ -133,8 +136,15 @@ impl Fill for Reader<'_> {
             }
             Said::EmptyList { .. } | Said::Singles { .. } | Said::Listed => {}
         }
-        let objects = self.dump.objects.of(spec.id);
-        let wanted: Vec<&Object> = objects.iter().filter(|object| self.is_wanted(&spec, object)).collect();
+        let objects = self.dump.objects.of(kind.id);
+        let wanted: Vec<&Object> = if matches!(spec.namespaces, Namespaces::OfKured) {
+            match self.of_kured(objects) {
+                Ok(wanted) => wanted,
+                Err((kind, detail)) => return failed(kind, detail),
+            }
+        } else {
+            objects.iter().filter(|object| self.is_wanted(&spec, object)).collect()
+        };
         if let Some(detail) = self.misses_its_namespace(&spec, objects, &wanted) {
             return failed(FailureKind::Partial, detail);
         }
@@ -170,6 +180,26 @@ impl Reader<'_> {
         Observation::Failed { kind: FailureKind::Partial, detail, at }
     }
 
+    /// The pods that the DaemonSets of kured select.
+    fn of_kured<'o>(&mut self, pods: &'o [Object]) -> Result<Vec<&'o Object>, (FailureKind, String)> {
+        let selectors = pod_selectors(&self.list::<DaemonSet>())?;
+        for PodSelector { namespace, .. } in &selectors {
+            if !pods.iter().any(|pod| pod.part("namespace") == Some(namespace)) {
+                let detail = format!(
+                    "kured runs in {namespace}, and the dump has no pods of it; save `kubectl get pods -A -o yaml`"
+                );
+                return Err((FailureKind::Partial, detail));
+            }
+        }
+        let selects = |one: &PodSelector, pod: &Object| {
+            let labels = pod.value.pointer("/metadata/labels");
+            let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+            pod.part("namespace") == Some(&one.namespace)
+                && one.labels.iter().all(|(key, value)| label(key) == Some(value))
+        };
+        Ok(pods.iter().filter(|pod| selectors.iter().any(|one| selects(one, pod))).collect())
+    }
+
     fn is_wanted(&self, spec: &SourceSpec, object: &Object) -> bool {
         let namespace = object.part("namespace").unwrap_or_default();
         // An object without a namespace where its kind has one is odd; the gate shall see it.
@@ -201,7 +231,7 @@ impl Reader<'_> {
     fn namespaces(&self, spec: &SourceSpec) -> Option<Vec<&str>> {
         let settings = self.settings;
         match spec.namespaces {
-            Namespaces::All | Namespaces::OnTarget => None,
+            Namespaces::All | Namespaces::OnTarget | Namespaces::OfKured => None,
             Namespaces::These(names) => Some(names.to_vec()),
             Namespaces::Dns => Some(vec![&settings.coredns.namespace]),
             Namespaces::DnsAndDefault => Some(vec![&settings.coredns.namespace, "default"]),

@@ -310,6 +310,12 @@ fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
+/// The row under which a kind is kept: the first of those that read it.
+pub fn row_of(spec: &SourceSpec) -> &'static SourceSpec {
+    let same = |one: &&'static SourceSpec| one.kind == spec.kind && one.group == spec.group;
+    SOURCES.iter().find(same).unwrap_or(&SOURCES[0])
+}
+
 /// The row of a kind: group and kind decide, so that `nodes.longhorn.io` is not taken for a Node.
 fn find(api_version: &str, kind: &str) -> Option<&'static SourceSpec> {
     SOURCES.iter().find(|spec| spec.kind == kind && spec.group == group_of(api_version))

@@ -38,6 +38,15 @@ struct State {
     version: u64,
     boot_id: String,
     without_crds: bool,
+    kured: Option<Kured>,
+}
+
+/// kured's DaemonSet.
+struct Kured {
+    lock: Option<String>,
+    /// Somebody else writes this after the next look.
+    then: Option<Option<String>>,
+    concurrency: usize,
 }
 
 /// The cluster.
@@ -82,6 +91,28 @@ impl Cluster {
         });
         self.with(|state| state.records.insert(name.to_owned(), record));
         self
+    }
+
+    /// Installs kured, with this lock.
+    pub fn kured(self, lock: Option<&str>, concurrency: usize) -> Self {
+        let kured = Kured { lock: lock.map(str::to_owned), then: None, concurrency };
+        self.with(|state| state.kured = Some(kured));
+        self
+    }
+
+    /// Somebody else changes kured's lock after the next look at it.
+    pub fn lock_becomes(self, lock: Option<&str>) -> Self {
+        self.with(|state| {
+            if let Some(kured) = &mut state.kured {
+                kured.then = Some(lock.map(str::to_owned));
+            }
+        });
+        self
+    }
+
+    /// kured's lock.
+    pub fn lock(&self) -> Option<String> {
+        self.with(|state| state.kured.as_ref().and_then(|kured| kured.lock.clone()))
     }
 
     /// The boot ID of every node.
@@ -149,6 +180,8 @@ impl State {
         let answer = match name {
             Some(_) if self.without_crds => (404, json!("404 page not found")),
             Some(name) => self.on_records(method, &name, body),
+            None if path == "/apis/apps/v1/daemonsets" => (200, self.daemon_sets()),
+            None if path == "/apis/apps/v1/namespaces/kube-system/daemonsets/kured" => self.on_lock(body),
             None if path == "/api/v1/nodes" => (200, self.nodes()),
             None => (404, failure("nothing here")),
         };
@@ -199,6 +232,41 @@ impl State {
             }
             _ => (405, failure("not here")),
         }
+    }
+
+    fn daemon_sets(&mut self) -> Value {
+        let items = self.kured.as_mut().map(|kured| {
+            let annotations = kured.lock.as_ref().map_or(json!({}), |lock| json!({"weave.works/kured-node-lock": lock}));
+            if let Some(then) = kured.then.take() {
+                kured.lock = then;
+            }
+            json!({
+                "metadata": {"name": "kured", "namespace": "kube-system", "annotations": annotations},
+                "spec": {"template": {"spec": {"containers": [{
+                    "image": "ghcr.io/kubereboot/kured:1.23.0", "args": [format!("--concurrency={}", kured.concurrency)],
+                }]}}},
+                "status": {"desiredNumberScheduled": 2, "numberReady": 2},
+            })
+        });
+        json!({"kind": "DaemonSetList", "metadata": {}, "items": items.into_iter().collect::<Vec<_>>()})
+    }
+
+    /// A JSON patch of the lock, as the API server takes it: the old value is tested.
+    fn on_lock(&mut self, patch: &Value) -> (u16, Value) {
+        let path = "/metadata/annotations/weave.works~1kured-node-lock";
+        let Some(kured) = &mut self.kured else { return (404, failure("not found")) };
+        let operations = patch.as_array().expect("a JSON patch");
+        assert!(operations.iter().all(|one| one["path"] == path) && operations.len() == 2, "{patch}");
+        assert_eq!(operations[0]["op"], "test", "{patch}");
+        if operations[0]["value"] != json!(kured.lock) {
+            return (422, failure("the server rejected our request due to an error in our request"));
+        }
+        kured.lock = match operations[1]["op"].as_str() {
+            Some("remove") => None,
+            Some("add") => operations[1]["value"].as_str().map(str::to_owned),
+            other => panic!("{other:?}"),
+        };
+        (200, json!({"kind": "DaemonSet"}))
     }
 
     fn nodes(&self) -> Value {

@@ -89,6 +89,8 @@ names! {
         Target = "target",
         /// The other nodes.
         NodesReady = "nodes-ready",
+        /// kured will come, and only when told.
+        Kured = "kured",
         /// Enough ready DNS endpoints.
         CorednsReplicas = "coredns-replicas",
         /// DNS endpoints on enough nodes.

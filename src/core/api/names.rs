@@ -47,9 +47,10 @@ pub const LABEL_OWN_PODS: (&str, &str) = ("app.kubernetes.io/name", "maint");
 
 /// kured's lock annotation on its DaemonSet (flag `--lock-annotation`).
 pub const ANNOTATION_KURED_LOCK: &str = "weave.works/kured-node-lock";
-/// Annotation of a node that kured wants to reboot or reboots (`--annotate-nodes`); it removes it after the reboot only
-/// where it still holds its lock then.
+/// Node annotation that kured sets (`--annotate-nodes`) when it first wants a reboot, before it asks anybody.
 pub const ANNOTATION_KURED_IN_PROGRESS: &str = "weave.works/kured-reboot-in-progress";
+/// Labels of objects that Flux applies: by kustomize-controller, by helm-controller.
+pub const LABELS_FLUX: [&str; 2] = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];
 /// Label of a control-plane node; k3s writes "true", kubeadm "".
 pub const LABEL_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Label of an etcd member (k3s, RKE2).

@@ -81,6 +81,40 @@ names! {
         /// Another node's network is not set up.
         NodeNetworkUnavailable = "NodeNetworkUnavailable",
 
+        // kured
+        /// kured does not run Ready on the target.
+        KuredPodNotReady = "KuredPodNotReady",
+        /// kured's DaemonSet is being rolled out.
+        KuredRollingOut = "KuredRollingOut",
+        /// Two kureds run on one node.
+        KuredTwiceOnNode = "KuredTwiceOnNode",
+        /// kured does not ask maint before it reboots the node.
+        KuredNotGated = "KuredNotGated",
+        /// kured's alert filters would overlook our answer.
+        KuredFilterHidesAnswer = "KuredFilterHidesAnswer",
+        /// This version of kured cannot be held back.
+        KuredVersionUnsupported = "KuredVersionUnsupported",
+        /// kured's image does not tell its version.
+        KuredVersionUnknown = "KuredVersionUnknown",
+        /// A flag of kured cannot be read.
+        KuredSettingUnreadable = "KuredSettingUnreadable",
+        /// A setting of kured makes a run less safe, and stops none.
+        KuredSettingRisky = "KuredSettingRisky",
+        /// kured asks too seldom for a run to wait for it.
+        KuredPeriodTooLong = "KuredPeriodTooLong",
+        /// kured's own window is closed now, or for too much of ours.
+        KuredWindowTooNarrow = "KuredWindowTooNarrow",
+        /// The lock has another format than kured's concurrency reads.
+        KuredLockFormat = "KuredLockFormat",
+        /// Another record of maint holds kured's lock.
+        KuredLockHeldByMaint = "KuredLockHeldByMaint",
+        /// kured has not given its lock back after the reboot.
+        KuredLockNotReleased = "KuredLockNotReleased",
+        /// GitOps would take kured's lock away.
+        KuredLockStripped = "KuredLockStripped",
+        /// Nothing confirms that kured wants this node rebooted.
+        KuredWishUnconfirmed = "KuredWishUnconfirmed",
+
         // coredns-*
         /// No DNS Service, or nothing behind it.
         CoreDNSNotFound = "CoreDNSNotFound",

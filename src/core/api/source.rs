@@ -23,6 +23,8 @@ names! {
         ActionPods = "action-pods",
         /// maint's own pods. Only a run asks.
         OwnPods = "own-pods",
+        /// The pods that run kured, on all nodes.
+        KuredPods = "kured-pods",
         /// Deployments in the DNS namespace.
         Deployments = "deployments",
         /// HorizontalPodAutoscalers in the DNS namespace.

@@ -10,6 +10,7 @@ mod daemon_set;
 mod deployment;
 mod endpoint_slice;
 mod horizontal_pod_autoscaler;
+mod kured_pod;
 mod lease;
 pub mod longhorn;
 mod maintenance;
@@ -28,6 +29,7 @@ pub use daemon_set::{Container, DaemonSet};
 pub use deployment::Deployment;
 pub use endpoint_slice::{Endpoint, EndpointSlice};
 pub use horizontal_pod_autoscaler::HorizontalPodAutoscaler;
+pub use kured_pod::KuredPod;
 pub use lease::Lease;
 pub use maintenance::{Maintenance, MaintenanceReport};
 pub use node::{Node, Taint};
@@ -62,6 +64,8 @@ pub struct Facts {
     pub action_pods: Listed<Pod>,
     /// maint's own pods; asked by a run only.
     pub own_pods: Listed<Pod>,
+    /// The pods that run kured.
+    pub kured_pods: Listed<KuredPod>,
     /// Deployments.
     pub deployments: Listed<Deployment>,
     /// HorizontalPodAutoscalers.
@@ -106,6 +110,7 @@ impl Facts {
         self.services = from.list();
         self.endpoint_slices = from.list();
         self.dns_pods = from.list();
+        self.kured_pods = from.list();
         self.deployments = from.list();
         self.horizontal_pod_autoscalers = from.list();
         self.pod_disruption_budgets = from.list();

@@ -155,6 +155,14 @@ impl<'a> Fields<'a> {
             .collect()
     }
 
+    /// The members of this object, which must all be objects, in key order.
+    pub fn all_members(&self) -> Result<Vec<(&'a str, Fields<'a>)>, Malformed> {
+        let one = |(name, value): (&'a String, &'a Value)| {
+            Ok((name.as_str(), Self::of(self.object, self.path_of(name), value)?))
+        };
+        self.map.iter().map(one).collect()
+    }
+
     /// The members of an object whose values are objects, in key order; not set is the empty list.
     pub fn members(&self, key: &str) -> Result<Vec<(&'a str, Fields<'a>)>, Malformed> {
         let Some(map) = self.typed(key, "an object", Value::as_object)? else { return Ok(Vec::new()) };

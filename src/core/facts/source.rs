@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, Lease, Maintenance,
-    MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, Service, VolumeAttachment, longhorn,
+    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
+    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, Service, VolumeAttachment, longhorn,
 };
 use crate::api::SourceId;
 
@@ -82,6 +82,8 @@ pub enum Namespaces {
     /// The namespaces of the pods that act on nodes (`[action.pod] namespace`, `[kured.sentinel] namespace`). Only a
     /// run asks.
     Actions,
+    /// Those of the DaemonSets that run kured, with their own selectors.
+    OfKured,
 }
 
 /// Every source that is listed, in the order of every output.
@@ -95,6 +97,7 @@ pub const SOURCES: &[SourceSpec] = &[
     Pod::ON_TARGET,
     Pod::ACTIONS,
     Pod::OWN,
+    KuredPod::SPEC,
     Deployment::SPEC,
     HorizontalPodAutoscaler::SPEC,
     PodDisruptionBudget::SPEC,

@@ -6,7 +6,8 @@
 //!
 //! kured's lock: an entry that names an existing node blocks, expired or not. kured itself takes an expired lock for
 //! free, and just so clusters died one by one while a node was stuck (kube-hetzner#1182, m-lab/k8s-support#476). An
-//! entry that names no node is a ghost of a deleted one (kured#478): it is named and blocks nobody. The annotation
+//! entry that names no node is a ghost of a deleted one (kured#478): it is named and blocks nobody.
+//! An entry of ours is neither: of this run it is the run's own hold, of another it blocks. The annotation
 //! `weave.works/kured-reboot-in-progress` alone is a wish and is not read here: kured writes it before it is let go.
 
 use std::collections::BTreeMap;
@@ -15,18 +16,23 @@ use jiff::Timestamp;
 
 use super::reading::{deletion_taint, in_flight, installed, node_exists, required};
 use super::{Draft, GateInput, GateSpec, nodes};
-use crate::api::names::ANNOTATION_KURED_LOCK;
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{DaemonSet, Maintenance, Node};
-use crate::kured::hold;
+use crate::kured::hold::owner_of;
 use crate::kured::lock::{Entry, Format, Lock, MANUAL};
+use crate::kured::lock_annotations;
 
 /// The row of this gate.
 pub(super) const GATE: GateSpec = GateSpec {
     id: GateId::Exclusive,
     moments: &[Moment::Start, Moment::Cordoned, Moment::Handover],
     reads: &[SourceId::Nodes, SourceId::DaemonSets, SourceId::Maintenances],
-    reasons: &[Reason::TooManyUnavailable, Reason::KuredLockHeld, Reason::KuredLockUnreadable],
+    reasons: &[
+        Reason::TooManyUnavailable,
+        Reason::KuredLockHeld,
+        Reason::KuredLockHeldByMaint,
+        Reason::KuredLockUnreadable,
+    ],
     default_policy: Policy::Require,
     doc: "fewer other nodes unavailable than the limit; no foreign kured lock of an existing node",
     check,
@@ -44,8 +50,15 @@ fn check(input: &GateInput<'_>) -> Finding {
         let unavailable = unavailable(input, all, &runs);
         count = unavailable.len();
         judge_count(input, &mut draft, all, &unavailable);
-        for daemon_set in daemon_sets.into_iter().flatten() {
-            judge_lock(input, &mut draft, daemon_set, &runs);
+        let (locks, hidden) = lock_annotations(&daemon_sets.unwrap_or_default());
+        for (daemon_set, problem) in hidden {
+            let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
+            let message = format!("where kured keeps its lock is not known: {problem} ({object})");
+            let evidence = Evidence::new(object, "--lock-annotation", "not known", "the key of an annotation");
+            draft.unknown(Reason::KuredLockUnreadable, message, evidence);
+        }
+        for (daemon_set, key) in locks {
+            judge_lock(input, &mut draft, daemon_set, &key, &runs);
         }
     }
     let limit = input.settings.limits.max_unavailable;
@@ -149,11 +162,12 @@ fn judge_lock(
     input: &GateInput<'_>,
     draft: &mut Draft<'_>,
     daemon_set: &DaemonSet,
+    key: &str,
     runs: &BTreeMap<&str, &Maintenance>,
 ) {
-    let Some(text) = daemon_set.metadata.annotations.get(ANNOTATION_KURED_LOCK) else { return };
+    let Some(text) = daemon_set.metadata.annotations.get(key) else { return };
     let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
-    let field = format!("metadata.annotations[{ANNOTATION_KURED_LOCK}]");
+    let field = format!("metadata.annotations[{key}]");
     let lock = match Lock::parse(text) {
         Ok(lock) => lock,
         Err(error) => {
@@ -168,6 +182,17 @@ fn judge_lock(
     };
     for entry in lock.entries.iter().filter(|entry| entry.node_id != input.target) {
         let holder = &entry.node_id;
+        if let Some(uid) = owner_of(entry) {
+            // In the multi format a run beside this one holds slots of its own; its node is counted above.
+            let beside = lock.format == Format::Multi && runs.values().any(|run| run.metadata.uid == uid);
+            if input.run.is_none_or(|run| run.maintenance_uid != uid) && !beside {
+                let records: Vec<&Maintenance> = input.facts.maintenances.good().collect();
+                let message = super::kured::of_another_record(&object, entry, uid, &records);
+                let evidence = Evidence::new(&object, &field, holder, "free, or this run's own");
+                draft.add(Status::Block, Reason::KuredLockHeldByMaint, message, entry.created, vec![evidence]);
+            }
+            continue;
+        }
         // A slot of a run of ours beside this one: it is not foreign, and its node is counted above. A single lock has
         // no second slot for the target.
         if lock.format == Format::Multi && runs.contains_key(holder.as_str()) {
@@ -175,14 +200,7 @@ fn judge_lock(
         }
         let age = age(input, entry);
         let evidence = Evidence::new(&object, &field, format!("{holder}{age}"), format!("free, or {}", input.target));
-        if let Some(owner) = hold::owner_of(entry) {
-            let own = input.run.is_some_and(|run| run.maintenance_uid == owner);
-            let beside = lock.format == Format::Multi && runs.values().any(|run| run.metadata.uid == owner);
-            if !own && !beside {
-                let message = format!("another run of maint (uid {owner}) holds kured's lock on {object}{age}");
-                draft.add(Status::Block, Reason::KuredLockHeld, message, entry.created, vec![evidence]);
-            }
-        } else if holder == MANUAL {
+        if holder == MANUAL {
             let message = format!("a person holds kured's lock on {object} by hand (nodeID `{MANUAL}`){age}");
             draft.add(Status::Block, Reason::KuredLockHeld, message, entry.created, vec![evidence]);
         } else if node_exists(input, holder) {

@@ -16,6 +16,7 @@ mod etcd;
 mod exclusive;
 mod flight;
 mod kubelet_reachability;
+mod kured;
 mod listing;
 mod longhorn_volumes;
 #[cfg(test)]
@@ -36,7 +37,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::api::{Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger, names};
+use crate::api::{Action, Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger, names};
 use crate::config::{Scope, Settings};
 use crate::facts::Facts;
 
@@ -68,6 +69,7 @@ pub const GATES: &[GateSpec] = &[
     exclusive::GATE,
     target::GATE,
     nodes_ready::GATE,
+    kured::GATE,
     coredns_replicas::GATE,
     coredns_spread::GATE,
     coredns_hpa::GATE,
@@ -117,6 +119,8 @@ pub struct RunContext {
     pub maintenance_uid: String,
     /// The leader's term.
     pub term: i64,
+    /// Who makes the node go down; none where the record says something that is no action.
+    pub action: Option<Action>,
     /// Boot ID that the act is to replace.
     pub boot_id_before: Option<String>,
     /// The node was cordoned by somebody else when a manual run began.

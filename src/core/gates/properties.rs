@@ -6,7 +6,7 @@
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use super::testing::{Case, now};
+use super::testing::{Case, World, now};
 use super::{GATES, GateSpec, sources_of};
 use crate::api::{GateId, Moment, SourceId, Strategy, Trigger};
 use crate::config::Settings;
@@ -29,6 +29,7 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::TargetPods => by.list(&mut facts.target_pods),
         SourceId::ActionPods => by.list(&mut facts.action_pods),
         SourceId::OwnPods => by.list(&mut facts.own_pods),
+        SourceId::KuredPods => by.list(&mut facts.kured_pods),
         SourceId::Deployments => by.list(&mut facts.deployments),
         SourceId::HorizontalPodAutoscalers => by.list(&mut facts.horizontal_pod_autoscalers),
         SourceId::PodDisruptionBudgets => by.list(&mut facts.pod_disruption_budgets),
@@ -95,6 +96,8 @@ fn cases() -> Vec<(String, &'static GateSpec, Case)> {
         for moment in gate.moments {
             for strategy in [Strategy::Drain, Strategy::CordonOnly] {
                 all.push((format!("{} at {moment}, {strategy}", gate.id), gate, case(*moment, strategy)));
+                let row = format!("{} at {moment}, {strategy}, with kured", gate.id);
+                all.push((row, gate, with_kured(*moment, strategy)));
             }
         }
     }
@@ -103,6 +106,11 @@ fn cases() -> Vec<(String, &'static GateSpec, Case)> {
 
 fn case(moment: Moment, strategy: Strategy) -> Case {
     let case = Case { strategy, moment, ..Case::healthy() };
+    if moment == Moment::Start { case } else { case.with_run() }
+}
+
+fn with_kured(moment: Moment, strategy: Strategy) -> Case {
+    let case = Case { strategy, moment, ..World::healthy().with_kured().case() };
     if moment == Moment::Start { case } else { case.with_run() }
 }
 

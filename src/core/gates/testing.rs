@@ -205,6 +205,13 @@ impl World {
         ]))
     }
 
+    /// kured on every node, gated by us, nothing locked.
+    pub(crate) fn with_kured(mut self) -> Self {
+        *self.of(SourceId::DaemonSets) = vec![kured_daemon_set()];
+        *self.of(SourceId::KuredPods) = NODES.iter().map(|name| kured_pod(name)).collect();
+        self
+    }
+
     /// The documents of a source, to be changed.
     pub(crate) fn of(&mut self, source: SourceId) -> &mut Vec<Value> {
         self.0.entry(source).or_default()
@@ -243,6 +250,51 @@ impl Case {
         });
         self
     }
+}
+
+/// The container of kured 1.23.0 as its manifest has it, asking us.
+pub(crate) fn kured_container() -> Value {
+    json!({
+        "name": "kured", "image": "ghcr.io/kubereboot/kured:1.23.0",
+        "env": [{"name": "KURED_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "command": ["/usr/bin/kured", "--reboot-sentinel=/sentinel/reboot-required"],
+        "args": [
+            "--period=1m", "--drain-timeout=15m", "--annotate-nodes",
+            "--prometheus-url=http://maint.maint/kured/$(KURED_NODE_ID)",
+        ],
+    })
+}
+
+/// kured's DaemonSet, rolled out, nothing locked.
+pub(crate) fn kured_daemon_set() -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "kured", "namespace": "kube-system", "generation": 2, "annotations": {}},
+        "spec": {
+            "selector": {"matchLabels": {"name": "kured"}},
+            "template": {"metadata": {"labels": {"name": "kured"}}, "spec": {"containers": [kured_container()]}},
+        },
+        "status": {
+            "desiredNumberScheduled": 3, "numberReady": 3, "updatedNumberScheduled": 3, "observedGeneration": 2,
+        },
+    })
+}
+
+/// The Ready kured of a node.
+pub(crate) fn kured_pod(node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("kured-{node}"), "namespace": "kube-system", "uid": format!("uid-kured-{node}"),
+            "labels": {"name": "kured", "controller-revision-hash": "6f5d"},
+            "ownerReferences": [{"kind": "DaemonSet", "name": "kured", "controller": true}],
+        },
+        "spec": {"nodeName": node, "containers": [kured_container()]},
+        "status": {
+            "phase": "Running", "podIP": "10.42.0.9", "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "kured", "restartCount": 0}],
+        },
+    })
 }
 
 /// The Service `kube-dns`.
@@ -451,6 +503,7 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::TargetPods => facts.target_pods = known(documents),
         SourceId::ActionPods => facts.action_pods = known(documents),
         SourceId::OwnPods => facts.own_pods = known(documents),
+        SourceId::KuredPods => facts.kured_pods = known(documents),
         SourceId::Deployments => facts.deployments = known(documents),
         SourceId::HorizontalPodAutoscalers => facts.horizontal_pod_autoscalers = known(documents),
         SourceId::PodDisruptionBudgets => facts.pod_disruption_budgets = known(documents),

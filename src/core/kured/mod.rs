@@ -1,7 +1,28 @@
-//! What maint knows of kured: where its lock is, the lock's two formats, and how maint holds it.
+//! What maint knows of kured: its version and flags as it reads them itself, its window, where its lock is, the lock's
+//! two formats, and how maint holds it.
 
+mod duration;
+pub mod filter;
+mod flag;
+mod flags;
 pub mod hold;
+mod installation;
+mod judge;
 pub mod lock;
+mod look;
 mod place;
+pub mod release;
+mod selectors;
+mod version;
+mod window;
+mod words;
 
-pub use place::{Place, Places, places};
+pub use flag::{Flag, Kind as FlagKind, Spec as FlagSpec};
+pub use flags::{FlagProblem, Flags, Origin as FlagOrigin};
+pub use installation::{Installation, installations, pods_of};
+pub use judge::{Advice, gated_by_us, judge, strips_the_lock};
+pub use look::{Holder, Seen, look};
+pub use place::{Place, Places, container_of, kured_container, lock_annotations, places, places_of};
+pub use selectors::{PodSelector, pod_selectors};
+pub use version::{UnknownVersion, Version};
+pub use window::Window;

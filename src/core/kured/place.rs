@@ -1,7 +1,10 @@
 //! Where kured's lock is.
 
+use super::flag::Flag;
+use super::flags::{FlagProblem, Flags, Origin};
+use super::lock::{Format, Lock};
 use crate::api::names::ANNOTATION_KURED_LOCK;
-use crate::facts::{DaemonSet, Facts, Item, Observation};
+use crate::facts::{Container, DaemonSet, Facts, Item, Observation};
 
 /// A lock of kured: the annotation of one DaemonSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub struct Place {
     pub text: Option<String>,
     /// `--concurrency`: nodes that may hold it at a time. Above 1 the lock has the multi format.
     pub concurrency: usize,
-    /// `--period`, in seconds: how often kured looks whether its node wants a reboot; an hour where it is not set.
+    /// `--period`, in seconds, rounded up: how often kured looks whether its node wants a reboot.
     pub period_seconds: i64,
     /// `--reboot-sentinel`: the file on the node that stands for a wanted reboot.
     pub sentinel: String,
@@ -26,7 +29,7 @@ pub struct Place {
     pub always_open: bool,
 }
 
-/// kured's defaults (all versions up to 1.23).
+/// kured's defaults, for a lock that no kured tells anything of.
 const PERIOD_SECONDS: i64 = 3600;
 const SENTINEL: &str = "/var/run/reboot-required";
 
@@ -35,6 +38,19 @@ impl Place {
     #[must_use]
     pub fn object(&self) -> String {
         format!("DaemonSet {}/{}", self.namespace, self.name)
+    }
+
+    /// Whether it is the same annotation of the same object.
+    #[must_use]
+    pub fn is_at(&self, namespace: &str, name: &str, key: &str) -> bool {
+        self.namespace == namespace && self.name == name && self.key == key
+    }
+
+    /// Whether the lock's format is the one that `--concurrency` reads; a free or unreadable one fits.
+    #[must_use]
+    pub fn format_fits(&self) -> bool {
+        let lock = self.text.as_deref().and_then(|text| Lock::parse(text).ok());
+        lock.is_none_or(|lock| (lock.format == Format::Multi) == (self.concurrency > 1))
     }
 }
 
@@ -60,139 +76,268 @@ pub fn places(facts: &Facts) -> Places {
         }
         Observation::NotAsked => return Places::Unreadable("the DaemonSets were not asked for".to_owned()),
     };
-    let mut found = Vec::new();
+    let mut daemon_sets = Vec::new();
     for item in items {
         match item {
-            Item::Good(daemon_set) if runs_kured(daemon_set) => match place(daemon_set) {
-                Ok(place) => found.push(place),
-                Err(why) => return Places::Unreadable(why),
-            },
-            Item::Good(_) => {}
+            Item::Good(daemon_set) => daemon_sets.push(daemon_set),
             // It may be kured's.
             Item::Malformed(bad) => return Places::Unreadable(format!("{} cannot be understood", bad.object)),
         }
     }
-    found.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    if found.is_empty() { Places::NotInstalled } else { Places::Found(found) }
+    places_of(&daemon_sets)
 }
 
-/// A container runs kured's program or image, or the annotation is there: who uninstalled kured left no lock behind.
-fn runs_kured(daemon_set: &DaemonSet) -> bool {
-    let program = |word: &String| word.rsplit('/').next() == Some("kured");
-    daemon_set.metadata.annotations.contains_key(ANNOTATION_KURED_LOCK)
-        || daemon_set.containers.iter().any(|container| {
-            let image = container.image.split(['@', ':']).next().unwrap_or_default();
-            container.command.first().is_some_and(program) || image.rsplit('/').next() == Some("kured")
-        })
+/// The same from DaemonSets that are all that there are.
+#[must_use]
+pub fn places_of(daemon_sets: &[&DaemonSet]) -> Places {
+    let mut found: Vec<Place> = Vec::new();
+    let mut nowhere = None;
+    for daemon_set in daemon_sets {
+        let place = match (kured_container(daemon_set), left_behind(daemon_set)) {
+            (Some(container), _) => place(daemon_set, &Flags::of(container, None), daemon_sets),
+            (None, Some(place)) => Ok(Some(place)),
+            (None, None) => continue,
+        };
+        match place {
+            Ok(Some(place)) => {
+                match found.iter().find(|known| known.is_at(&place.namespace, &place.name, &place.key)) {
+                    Some(known) if known.concurrency != place.concurrency => {
+                        return Places::Unreadable(format!(
+                            "kureds that share the lock on {} run with --concurrency {} and {}",
+                            place.object(),
+                            known.concurrency,
+                            place.concurrency
+                        ));
+                    }
+                    Some(_) => {}
+                    None => found.push(place),
+                }
+            }
+            Ok(None) => nowhere = Some(daemon_set.metadata.full_name()),
+            Err(why) => return Places::Unreadable(format!("DaemonSet {}: {why}", daemon_set.metadata.full_name())),
+        }
+    }
+    found.sort_by(|a, b| (&a.namespace, &a.name, &a.key).cmp(&(&b.namespace, &b.name, &b.key)));
+    match nowhere {
+        // That kured finds no lock and reboots nothing; with others beside it theirs are what counts.
+        Some(name) if found.is_empty() => Places::Unreadable(format!(
+            "the DaemonSet that --ds-namespace and --ds-name of DaemonSet {name} point at does not exist"
+        )),
+        None if found.is_empty() => Places::NotInstalled,
+        _ => Places::Found(found),
+    }
 }
 
-fn place(daemon_set: &DaemonSet) -> Result<Place, String> {
-    let concurrency = match flag(daemon_set, "concurrency") {
-        None => 1,
-        Some(text) => text.parse::<usize>().ok().filter(|count| *count > 0).ok_or_else(|| {
-            format!("--concurrency of DaemonSet {} is `{text}`, wanted a number", daemon_set.metadata.full_name())
-        })?,
+/// Every annotation that is a lock or may be one: under the key of any kured, on any DaemonSet. With the flags that
+/// could not be read, so that a lock under their key would be overlooked.
+#[must_use]
+pub fn lock_annotations<'a>(
+    daemon_sets: &[&'a DaemonSet],
+) -> (Vec<(&'a DaemonSet, String)>, Vec<(&'a DaemonSet, FlagProblem)>) {
+    let mut keys = vec![ANNOTATION_KURED_LOCK.to_owned()];
+    let mut problems = Vec::new();
+    for daemon_set in daemon_sets {
+        let Some(container) = kured_container(daemon_set) else { continue };
+        match Flags::of(container, None).text(Flag::LockAnnotation) {
+            Ok(key) if keys.contains(&key) => {}
+            Ok(key) => keys.push(key),
+            Err(problem) => problems.push((*daemon_set, problem)),
+        }
+    }
+    let of = |daemon_set: &&'a DaemonSet| {
+        let daemon_set = *daemon_set;
+        keys.iter()
+            .filter(|key| daemon_set.metadata.annotations.contains_key(*key))
+            .map(|key| (daemon_set, key.clone()))
+            .collect::<Vec<_>>()
     };
-    let period_seconds = match flag(daemon_set, "period") {
-        None => PERIOD_SECONDS,
-        Some(text) => go_seconds(&text).filter(|seconds| *seconds > 0).ok_or_else(|| {
-            format!("--period of DaemonSet {} is `{text}`, wanted a time like 5m", daemon_set.metadata.full_name())
-        })?,
+    (daemon_sets.iter().flat_map(of).collect(), problems)
+}
+
+/// The container that runs kured: its program or, where the image's own program runs, its image.
+#[must_use]
+pub fn kured_container(daemon_set: &DaemonSet) -> Option<&Container> {
+    container_of(&daemon_set.containers)
+}
+
+/// The container among several that runs kured.
+#[must_use]
+pub fn container_of(containers: &[Container]) -> Option<&Container> {
+    let program =
+        |container: &&Container| container.command.first().is_some_and(|word| word.rsplit('/').next() == Some("kured"));
+    let image = |container: &&Container| {
+        let name = container.image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+        name.split(':').next() == Some("kured")
     };
-    let key = flag(daemon_set, "lock-annotation").unwrap_or_else(|| ANNOTATION_KURED_LOCK.to_owned());
-    Ok(Place {
+    containers.iter().find(program).or_else(|| containers.iter().find(image))
+}
+
+/// A lock on a DaemonSet that does not run kured.
+fn left_behind(daemon_set: &DaemonSet) -> Option<Place> {
+    let text = daemon_set.metadata.annotations.get(ANNOTATION_KURED_LOCK)?;
+    Some(Place {
         namespace: daemon_set.metadata.namespace.clone(),
         name: daemon_set.metadata.name.clone(),
-        text: daemon_set.metadata.annotations.get(&key).cloned(),
-        key,
-        concurrency,
-        period_seconds,
-        sentinel: flag(daemon_set, "reboot-sentinel").unwrap_or_else(|| SENTINEL.to_owned()),
-        sentinel_command: flag(daemon_set, "reboot-sentinel-command").filter(|command| !command.is_empty()),
-        always_open: ["reboot-days", "start-time", "end-time"].iter().all(|name| flag(daemon_set, name).is_none()),
+        key: ANNOTATION_KURED_LOCK.to_owned(),
+        text: Some(text.clone()),
+        concurrency: 1,
+        period_seconds: PERIOD_SECONDS,
+        sentinel: SENTINEL.to_owned(),
+        sentinel_command: None,
+        always_open: true,
     })
 }
 
-/// A duration as Go writes it (`1h30m`, `90s`, `1.5h`), in whole seconds, rounded up: kured looks no later than that.
-fn go_seconds(text: &str) -> Option<i64> {
-    let mut nanoseconds = 0_i128;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let number = rest.find(|one: char| !(one.is_ascii_digit() || one == '.'))?;
-        let (value, after) = rest.split_at(number);
-        let unit = after.find(|one: char| one.is_ascii_digit() || one == '.').unwrap_or(after.len());
-        let (unit, next) = after.split_at(unit);
-        let scale: i128 = match unit {
-            "h" => 3_600_000_000_000,
-            "m" => 60_000_000_000,
-            "s" => 1_000_000_000,
-            "ms" => 1_000_000,
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
-            "ns" => 1,
-            _ => return None,
-        };
-        let (whole, part) = value.split_once('.').unwrap_or((value, ""));
-        if whole.is_empty() && part.is_empty() || whole.len() > 12 {
-            return None;
-        }
-        nanoseconds += if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()? * scale };
-        let mut digit = scale;
-        for one in part.chars() {
-            digit /= 10;
-            nanoseconds += i128::from(one.to_digit(10)?) * digit;
-        }
-        rest = next;
+/// The lock of one kured; none where the DaemonSet that its flags name does not exist.
+fn place(own: &DaemonSet, flags: &Flags, all: &[&DaemonSet]) -> Result<Option<Place>, String> {
+    let known = |problem: FlagProblem| problem.to_string();
+    let (namespace, name) = (flags.text(Flag::DsNamespace).map_err(known)?, flags.text(Flag::DsName).map_err(known)?);
+    let key = flags.text(Flag::LockAnnotation).map_err(known)?;
+    let concurrency = flags.int(Flag::Concurrency).map_err(known)?;
+    let concurrency = usize::try_from(concurrency)
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| format!("--concurrency is `{concurrency}`, wanted at least 1"))?;
+    let period_seconds = flags.seconds(Flag::Period).map_err(known)?;
+    if period_seconds <= 0 {
+        return Err(format!("--period is {period_seconds} s, wanted at least 1"));
     }
-    i64::try_from((nanoseconds + 999_999_999) / 1_000_000_000).ok()
-}
-
-/// A flag of kured: the environment (`KURED_<FLAG>`) wins over the command line since 1.16.2.
-fn flag(daemon_set: &DaemonSet, name: &str) -> Option<String> {
-    let variable = format!("KURED_{}", name.to_uppercase().replace('-', "_"));
-    for container in &daemon_set.containers {
-        let by_env = container.env.iter().rev().find(|(key, _)| *key == variable).and_then(|(_, value)| value.clone());
-        if by_env.is_some() {
-            return by_env;
-        }
-        let words = container.command.iter().chain(&container.args).rev();
-        let mut after = None;
-        for word in words {
-            let Some(rest) = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(name)) else {
-                after = Some(word);
-                continue;
-            };
-            match rest.strip_prefix('=') {
-                Some(value) => return Some(value.to_owned()),
-                None if rest.is_empty() => return after.cloned(),
-                None => after = Some(word),
-            }
-        }
-    }
-    None
+    let sentinel = flags.text(Flag::RebootSentinel).map_err(known)?;
+    let sentinel_command = flags.text(Flag::RebootSentinelCommand).map_err(known)?;
+    let window = [Flag::RebootDays, Flag::StartTime, Flag::EndTime];
+    let is_it = |one: &DaemonSet| one.metadata.namespace == namespace && one.metadata.name == name;
+    let carrier = if is_it(own) { Some(own) } else { all.iter().copied().find(|one| is_it(one)) };
+    Ok(carrier.map(|carrier| Place {
+        text: carrier.metadata.annotations.get(&key).cloned(),
+        namespace,
+        name,
+        key,
+        concurrency,
+        period_seconds,
+        sentinel,
+        sentinel_command: (!sentinel_command.is_empty()).then_some(sentinel_command),
+        always_open: window.iter().all(|flag| flags.origin(*flag) == Origin::Default),
+    }))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::facts::Source as _;
+
+    fn kured(name: &str, namespace: &str, args: &[&str], annotations: Value) -> DaemonSet {
+        let document = json!({
+            "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "proxy", "image": "quay.io/brancz/kube-rbac-proxy:v0.18.0", "args": ["--concurrency=9"]},
+                {"name": "kured", "image": "ghcr.io/kubereboot/kured:1.23.0", "command": ["/usr/bin/kured"], "args": args},
+            ]}}},
+            "status": {"desiredNumberScheduled": 3, "numberReady": 3},
+        });
+        let Item::Good(found) = DaemonSet::item(&document) else { panic!("{document}") };
+        found
+    }
 
     #[test]
-    fn durations_are_read_as_go_writes_them() {
-        let rows = [
-            ("1h", Some(3600)),
-            ("5m", Some(300)),
-            ("1h30m0s", Some(5400)),
-            ("1.5h", Some(5400)),
-            ("20s", Some(20)),
-            ("1500ms", Some(2)),
-            ("0", None),
-            ("90", None),
-            ("", Some(0)),
-            ("5x", None),
-            (".s", None),
-            ("-5m", None),
+    fn a_lock_is_where_the_flags_say() {
+        let free = || json!({});
+        let default = "weave.works/kured-node-lock";
+        let rows: Vec<(&str, Vec<DaemonSet>, Result<Vec<(&str, &str, Option<&str>, usize)>, &str>)> = vec![
+            (
+                "defaults",
+                vec![kured("kured", "kube-system", &[], free())],
+                Ok(vec![("kube-system/kured", default, None, 1)]),
+            ),
+            (
+                "another key, and its value",
+                vec![kured(
+                    "kured",
+                    "kube-system",
+                    &["--lock-annotation=example.com/lock"],
+                    json!({"example.com/lock": "x"}),
+                )],
+                Ok(vec![("kube-system/kured", "example.com/lock", Some("x"), 1)]),
+            ),
+            (
+                "two pools share one lock",
+                vec![
+                    kured("kured", "kube-system", &["--concurrency=2"], json!({default: "x"})),
+                    kured("kured-gpu", "kube-system", &["--ds-name=kured", "--concurrency=2"], free()),
+                ],
+                Ok(vec![("kube-system/kured", default, Some("x"), 2)]),
+            ),
+            (
+                "two pools with a lock each",
+                vec![
+                    kured("kured-gpu", "pools", &["--ds-name=kured-gpu", "--ds-namespace=pools"], free()),
+                    kured("kured", "kube-system", &[], free()),
+                ],
+                Ok(vec![("kube-system/kured", default, None, 1), ("pools/kured-gpu", default, None, 1)]),
+            ),
+            (
+                "two pools that freeze each other",
+                vec![
+                    kured("kured", "kube-system", &[], free()),
+                    kured("kured-gpu", "kube-system", &["--ds-name=kured", "--concurrency=2"], free()),
+                ],
+                Err("share the lock on DaemonSet kube-system/kured run with --concurrency 1 and 2"),
+            ),
+            (
+                "pointing at nothing",
+                vec![kured("kured", "kured", &[], free())],
+                Err("that --ds-namespace and --ds-name of DaemonSet kured/kured point at does not exist"),
+            ),
+            (
+                "no number",
+                vec![kured("kured", "kube-system", &["--concurrency=0"], free())],
+                Err("--concurrency is `0`"),
+            ),
+            ("no flag", vec![kured("kured", "kube-system", &["--concurrency=x"], free())], Err("--concurrency is `x`")),
         ];
-        for (text, wanted) in rows {
-            assert_eq!(go_seconds(text), wanted, "{text}");
+        for (row, daemon_sets, wanted) in rows {
+            let found = places_of(&daemon_sets.iter().collect::<Vec<_>>());
+            match (&found, &wanted) {
+                (Places::Found(places), Ok(wanted)) => {
+                    let told = |place: &Place| {
+                        (
+                            format!("{}/{}", place.namespace, place.name),
+                            place.key.clone(),
+                            place.text.clone(),
+                            place.concurrency,
+                        )
+                    };
+                    let wanted: Vec<_> = wanted
+                        .iter()
+                        .map(|(name, key, text, count)| {
+                            ((*name).to_owned(), (*key).to_owned(), text.map(str::to_owned), *count)
+                        })
+                        .collect();
+                    assert_eq!(places.iter().map(told).collect::<Vec<_>>(), wanted, "{row}");
+                }
+                (Places::Unreadable(why), Err(part)) => assert!(why.contains(part), "{row}: {why}"),
+                _ => panic!("{row}: {found:?}"),
+            }
         }
+    }
+
+    #[test]
+    fn without_kured_there_is_no_lock_but_one_left_behind() {
+        let mut other = kured("agent", "kube-system", &[], json!({}));
+        other.containers.truncate(1);
+        assert_eq!(places_of(&[&other]), Places::NotInstalled);
+        other.metadata.annotations.insert(ANNOTATION_KURED_LOCK.to_owned(), r#"{"nodeID":"worker1"}"#.to_owned());
+        assert!(matches!(places_of(&[&other]), Places::Found(places) if places.len() == 1));
+    }
+
+    #[test]
+    fn a_lock_under_any_key_is_found_and_a_hidden_key_is_told() {
+        let own_key = kured("kured", "a", &["--lock-annotation=example.com/lock"], json!({"example.com/lock": "x"}));
+        let mut hidden = kured("kured", "b", &["--lock-annotation=$(KEY)"], json!({}));
+        hidden.containers[1].env.push(("KEY".to_owned(), None));
+        let (found, problems) = lock_annotations(&[&own_key, &hidden]);
+        assert_eq!(found.iter().map(|(_, key)| key.as_str()).collect::<Vec<_>>(), ["example.com/lock"]);
+        assert_eq!(problems.len(), 1);
     }
 }

@@ -236,6 +236,7 @@ impl<'a> Run<'a> {
         RunContext {
             maintenance_uid: self.uid().to_owned(),
             term: self.input.term,
+            action: self.action().ok(),
             boot_id_before: self.status.node.as_ref().map(|node| node.boot_id_before.clone()),
             was_unschedulable: self.was_unschedulable(),
             returned_at: parse_time(self.status.returned_at.as_ref()),

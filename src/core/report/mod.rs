@@ -5,9 +5,11 @@
 mod check;
 pub(crate) mod conditions;
 pub mod delivery;
+mod doctor;
 pub mod events;
 mod follow;
 mod history;
+mod lock;
 pub mod matrix;
 mod paint;
 mod status;
@@ -20,8 +22,10 @@ mod window;
 mod windows;
 
 pub use check::{CheckReport, Clock, FindingReport, NodeReport, NotAsked, Origin, Question};
+pub use doctor::{DoctorReport, doctor};
 pub use follow::Follow;
 pub use history::{History, HistoryEntry, history};
+pub use lock::{LockReport, lock};
 pub use paint::{Glyphs, Paint};
 pub use status::{StatusInput, StatusReport, StatusVerdict, status};
 pub use story::{RunDocument, story, verdict};

@@ -238,7 +238,7 @@ fn gate_width() -> usize {
     GateId::ALL.iter().map(|gate| gate.as_str().len()).max().unwrap_or(0)
 }
 
-fn push(text: &mut String, line: &str) {
+pub(super) fn push(text: &mut String, line: &str) {
     text.push_str(line.trim_end());
     text.push('\n');
 }

@@ -13,7 +13,7 @@ pub(super) fn path(set: &SetLock) -> String {
 }
 
 /// The patch.
-pub(super) fn patch(set: &SetLock) -> Value {
+pub(crate) fn patch(set: &SetLock) -> Value {
     // RFC 6901: `~` and `/` are escaped in a pointer.
     let key = set.key.replace('~', "~0").replace('/', "~1");
     let path = format!("/metadata/annotations/{key}");

@@ -10,8 +10,8 @@ mod kured_lock;
 mod node;
 mod port;
 mod report;
-mod state;
 mod sentinel_pod;
+mod state;
 
 use http::Method;
 use maint_core::api::names;
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 pub use call::{Form, WRITE_LIMIT, send};
 pub use error::WriteError;
+pub(crate) use kured_lock::patch as lock_patch;
 pub use port::{Fenced, Performed};
 pub use report::{KubeReports, REPORTS, Reports};
 pub use state::StateWrite;

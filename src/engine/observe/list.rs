@@ -49,6 +49,47 @@ pub(super) async fn read<S: Source>(
     }
 }
 
+/// One namespace and the labels of what is wanted there.
+pub(super) type Selected = (String, String);
+
+/// Reads a source in these namespaces with these selectors only. What two of them find is one object.
+pub(super) async fn read_selected<S: Source>(
+    reader: &impl Reader,
+    clock: &Clock,
+    spec: &SourceSpec,
+    selected: &[Selected],
+) -> Listed<S> {
+    let at = clock.now();
+    let all = async {
+        let mut items = Vec::new();
+        for (index, (namespace, labels)) in selected.iter().enumerate() {
+            let selectors = Selectors { labels: (!labels.is_empty()).then_some(labels), fields: None };
+            let read = one_namespace(reader, spec, Some(namespace), selectors, &mut items).await;
+            read.map_err(|(error, pages)| Failure {
+                error,
+                place: format!("listing {} in {namespace}", spec.resource),
+                read_before: (pages > 0 || index > 0).then_some(items.len()),
+            })?;
+        }
+        Ok::<Vec<Item<S>>, Failure>(items)
+    };
+    match clock.timeout(Duration::from_secs(SOURCE_SECONDS), all).await {
+        Ok(Ok(value)) => Observation::Known { value, at },
+        Ok(Err(failure)) => failure.observation(at),
+        Err(late) => {
+            let detail = format!("listing {}: {late}", spec.resource);
+            Observation::Failed { kind: FailureKind::Timeout, detail, at }
+        }
+    }
+}
+
+/// What narrows a list.
+#[derive(Debug, Clone, Copy, Default)]
+struct Selectors<'a> {
+    labels: Option<&'a str>,
+    fields: Option<&'a str>,
+}
+
 /// Why a list is incomplete.
 struct Failure {
     error: ReadError,
@@ -77,6 +118,8 @@ impl Failure {
 fn namespaces<'a>(spec: &SourceSpec, settings: &'a Settings) -> Vec<Option<&'a str>> {
     let mut names: Vec<Option<&'a str>> = match spec.namespaces {
         Namespaces::All | Namespaces::OnTarget => vec![None],
+        // Only its DaemonSets tell; see `read_selected`.
+        Namespaces::OfKured => vec![],
         Namespaces::Actions => {
             vec![Some(&settings.action.pod.namespace), Some(&settings.kured.sentinel.namespace)]
         }
@@ -119,7 +162,8 @@ async fn all_namespaces<S: Source>(
             None => format!("listing {}", spec.resource),
             Some(namespace) => format!("listing {} in {namespace}", spec.resource),
         };
-        one_namespace(reader, spec, namespace, selector.as_deref(), &mut items).await.map_err(|(error, pages)| {
+        let selectors = Selectors { labels: None, fields: selector.as_deref() };
+        one_namespace(reader, spec, namespace, selectors, &mut items).await.map_err(|(error, pages)| {
             Failure {
                 error,
                 place,
@@ -136,7 +180,7 @@ async fn one_namespace<S: Source>(
     reader: &impl Reader,
     spec: &SourceSpec,
     namespace: Option<&str>,
-    field_selector: Option<&str>,
+    selectors: Selectors<'_>,
     items: &mut Vec<Item<S>>,
 ) -> Result<(), (ReadError, usize)> {
     let first = items.len();
@@ -145,7 +189,9 @@ async fn one_namespace<S: Source>(
     let mut pages = 0;
     loop {
         let continue_token = token.as_deref();
-        let request = PageRequest { spec, namespace, field_selector, continue_token, limit: PAGE_LIMIT };
+        let Selectors { labels: label_selector, fields: field_selector } = selectors;
+        let request =
+            PageRequest { spec, namespace, label_selector, field_selector, continue_token, limit: PAGE_LIMIT };
         let page = match reader.list_page(&request).await {
             Ok(page) => page,
             // What was read is of an older state: begin again, but not for ever.

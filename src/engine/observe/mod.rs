@@ -5,6 +5,7 @@
 
 mod api_servers;
 mod expected;
+mod kured;
 mod list;
 mod reader;
 
@@ -105,7 +106,11 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
                 sources.retain(|source| !first.contains(source));
             }
         }
+        let kured = sources.remove(&SourceId::KuredPods);
         self.lists(&sources, wanted.target.as_deref(), &mut facts).await;
+        if kured {
+            facts.kured_pods = kured::read(&self.reader, &self.clock, &facts.daemon_sets).await;
+        }
         facts
     }
 }

@@ -72,7 +72,7 @@ fn path(request: &PageRequest<'_>) -> String {
     }
     // Writing to a String cannot fail.
     let _ = write!(path, "/{resource}?limit={}", request.limit);
-    if let Some(selector) = label_selector {
+    if let Some(selector) = request.label_selector.or(label_selector) {
         let _ = write!(path, "&labelSelector={}", escape(selector));
     }
     if let Some(selector) = request.field_selector {

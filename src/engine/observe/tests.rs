@@ -245,3 +245,66 @@ async fn without_nodes_nothing_is_known_of_servers() {
         assert_eq!((kind, detail), (FailureKind::Forbidden, "nodes could not be read: listing nodes: HTTP 403"));
     }
 }
+
+fn kured(namespace: &str, name: &str, label: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {label: "kured"}},
+            "template": {"spec": {"containers": [{"image": "ghcr.io/kubereboot/kured:1.23.0"}]}},
+        },
+        "status": {"desiredNumberScheduled": 1, "numberReady": 1},
+    })
+}
+
+fn kured_pod(namespace: &str, name: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": []}, "status": {}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn kureds_pods_are_listed_where_its_daemon_sets_are() {
+    let agent = json!({
+        "metadata": {"name": "agent", "namespace": "other"},
+        "spec": {"template": {"spec": {"containers": [{"image": "agent"}]}}},
+        "status": {"desiredNumberScheduled": 1, "numberReady": 1},
+    });
+    let daemon_sets = [
+        kured("kube-system", "kured", "name"),
+        kured("pools", "kured-gpu", "app.kubernetes.io/name"),
+        kured("pools", "kured-cpu", "app"),
+        agent,
+    ];
+    let script = Script::default()
+        .with("daemonsets -", [page(&daemon_sets, None)])
+        .with("pods kube-system", [page(&[kured_pod("kube-system", "a")], None)])
+        .with("pods pools", [page(&[kured_pod("pools", "b"), json!({"metadata": {"name": "bad"}})], None)]);
+    let (env, _owner) = env();
+    let observer = observer(script, FakeServers::default(), env.clock.clone());
+    let facts = observer.observe(&wanted(&[SourceId::KuredPods])).await;
+    let names: Vec<&str> = facts.kured_pods.good().map(|pod| pod.metadata.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"], "one that two selectors find is one");
+    assert!(facts.kured_pods.known().is_some_and(|all| all.len() > 2), "what cannot be understood is kept");
+    assert_eq!(observer.reader.asked("pods other"), 0);
+    assert_eq!(observer.reader.asked("pods -"), 0, "never all pods of the cluster");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_daemon_sets_kureds_pods_are_not_known() {
+    let odd = json!({"metadata": {"name": "odd", "namespace": "a"}});
+    let rows: [(&str, Answer, Option<&str>); 3] = [
+        ("no kured", page(&[], None), None),
+        ("refused", fail(ReadError::Forbidden("403".into())), Some("could not be read: listing daemonsets: 403")),
+        ("one that cannot be understood", page(&[odd], None), Some("it may be kured's")),
+    ];
+    for (row, answer, wanted_detail) in rows {
+        let (env, _owner) = env();
+        let script = Script::default().with("daemonsets -", [answer]);
+        let observer = observer(script, FakeServers::default(), env.clock.clone());
+        let facts = observer.observe(&wanted(&[SourceId::KuredPods])).await;
+        match wanted_detail {
+            None => assert_eq!(facts.kured_pods.known().map(Vec::len), Some(0), "{row}"),
+            Some(part) => assert!(failed(&facts.kured_pods).1.contains(part), "{row}: {:?}", facts.kured_pods),
+        }
+        assert_eq!(observer.reader.asked("pods"), 0, "{row}");
+    }
+}

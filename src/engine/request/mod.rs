@@ -1,16 +1,18 @@
 //! What anybody with the operator's rights may ask for: create a record, say a word in one, halt, hold.
 //!
 //! None of this needs a lease, and none of it can touch a cordon, a pod or a record's status: this port has no way to
-//! express that.
+//! express that. kured's lock belongs to the leader; that a person takes a holder out of it is a person's act, in a
+//! method that can do nothing else: it replaces one exact value by less.
 
 mod events;
 
 use http::Method;
 use maint_core::api::names;
 use maint_core::api::record::{Maintenance, Word};
+use maint_core::plan::{LockChange, SetLock};
 use serde_json::{Value, json};
 
-use crate::execute::{Form, RECORDS, WriteError, send};
+use crate::execute::{Form, RECORDS, WriteError, lock_patch, send};
 use crate::runtime::Clock;
 
 /// The spec fields that may change after creation.
@@ -37,6 +39,21 @@ impl Field {
             Self::ActionDone => "actionDone",
         }
     }
+}
+
+/// What becomes of kured's lock when a person takes somebody out of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleasedLock {
+    /// Namespace of the DaemonSet.
+    pub namespace: String,
+    /// Its name.
+    pub daemon_set: String,
+    /// The annotation.
+    pub key: String,
+    /// The exact value that was read; if it is another by now, nothing is written.
+    pub before: String,
+    /// What is left of it; none takes the annotation away.
+    pub after: Option<String>,
 }
 
 /// Asks through a kube client.
@@ -130,5 +147,31 @@ impl Requests {
         let body = json!({"metadata": {"annotations": {names::ANNOTATION_HOLD: text}}});
         let path = format!("/api/v1/nodes/{node}?fieldManager=maint-cli");
         self.call(Method::PATCH, &path, Form::Merge, &body).await.map(drop)
+    }
+
+    /// Takes somebody out of kured's lock.
+    ///
+    /// # Errors
+    /// [`WriteError::Conflict`] where the value is no longer the one that was read.
+    pub async fn release_kured_lock(&self, lock: &ReleasedLock) -> Result<(), WriteError> {
+        let set = SetLock {
+            namespace: lock.namespace.clone(),
+            name: lock.daemon_set.clone(),
+            key: lock.key.clone(),
+            before: Some(lock.before.clone()),
+            after: lock.after.clone(),
+            why: LockChange::Release,
+        };
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/daemonsets/{}?fieldManager=maint-cli",
+            lock.namespace, lock.daemon_set
+        );
+        match self.call(Method::PATCH, &path, Form::Patch, &lock_patch(&set)).await {
+            // A failed `test` is 422 with no word of why; the path and the value are ours and right.
+            Err(WriteError::Invalid(_)) => {
+                Err(WriteError::Conflict("kured's lock is no longer what was read".to_owned()))
+            }
+            other => other.map(drop),
+        }
     }
 }

@@ -279,6 +279,7 @@ fn since_is_when_the_deletion_began_and_what_was_so_at_the_start_only_warns_at_s
     case.run = Some(RunContext {
         maintenance_uid: "u".into(),
         term: 1,
+        action: None,
         boot_id_before: None,
         was_unschedulable: false,
         returned_at: None,

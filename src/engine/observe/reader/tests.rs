@@ -7,7 +7,7 @@ use super::*;
 use crate::testing::{Reply, client, cut, env, json as answer, no_such_path, refused, reply, silence, status};
 
 fn request(spec: &SourceSpec) -> PageRequest<'_> {
-    PageRequest { spec, namespace: None, field_selector: None, continue_token: None, limit: 500 }
+    PageRequest { spec, namespace: None, label_selector: None, field_selector: None, continue_token: None, limit: 500 }
 }
 
 async fn read(spec: &SourceSpec, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Page, ReadError> {

@@ -167,6 +167,7 @@ fn what_was_so_at_the_start_only_warns_at_settle_and_what_is_worse_blocks() {
         case.run = Some(super::super::RunContext {
             maintenance_uid: "u".into(),
             term: 1,
+            action: None,
             boot_id_before: None,
             was_unschedulable: false,
             returned_at: None,
