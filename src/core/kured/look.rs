@@ -151,6 +151,10 @@ mod tests {
             key: "weave.works/kured-node-lock".into(),
             text: text.map(str::to_owned),
             concurrency,
+            period_seconds: 60,
+            sentinel: "/var/run/reboot-required".into(),
+            sentinel_command: None,
+            always_open: true,
         }
     }
 

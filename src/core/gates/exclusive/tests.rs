@@ -258,7 +258,39 @@ fn kureds_lock() {
         c.facts.maintenances = good(&[run("worker3", "Returning")]);
         lock(c, text);
     }
-    let rows: [Row; 14] = [
+    const OURS: &str = r#"{"nodeID":"maint:worker3","maint":{"maintenance":"u-1"}}"#;
+    let rows: [Row; 18] = [
+        (
+            "our own hold",
+            |c| {
+                c.run = Some(crate::gates::RunContext { maintenance_uid: "u-1".into(), ..Default::default() });
+                lock(c, OURS);
+            },
+            Status::Pass,
+            Reason::Passed,
+            "nobody else",
+        ),
+        (
+            "a hold of another record, gone",
+            |c| lock(c, OURS),
+            Block,
+            Reason::KuredLockHeldByMaint,
+            "a run of ours that is gone holds kured's lock",
+        ),
+        (
+            "single: a hold of a run beside this one",
+            |c| beside(c, OURS),
+            Block,
+            Reason::KuredLockHeldByMaint,
+            "the run worker3-1 of node worker3 (Returning) holds",
+        ),
+        (
+            "multi: a hold of a run beside this one",
+            |c| beside(c, &format!(r#"{{"maxOwners":2,"locks":[{OURS}]}}"#)),
+            Status::Pass,
+            Reason::Passed,
+            "1 other node",
+        ),
         (
             "multi: a slot of a run of ours beside this one",
             |c| beside(c, r#"{"maxOwners":2,"locks":[{"nodeID":"worker3"}]}"#),
