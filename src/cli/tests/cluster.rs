@@ -45,7 +45,7 @@ struct State {
 struct Kured {
     lock: Option<String>,
     /// Somebody else writes this after the next look.
-    then: Option<Option<String>>,
+    then: Vec<Option<String>>,
     concurrency: usize,
 }
 
@@ -95,7 +95,7 @@ impl Cluster {
 
     /// Installs kured, with this lock.
     pub fn kured(self, lock: Option<&str>, concurrency: usize) -> Self {
-        let kured = Kured { lock: lock.map(str::to_owned), then: None, concurrency };
+        let kured = Kured { lock: lock.map(str::to_owned), then: Vec::new(), concurrency };
         self.with(|state| state.kured = Some(kured));
         self
     }
@@ -104,7 +104,7 @@ impl Cluster {
     pub fn lock_becomes(self, lock: Option<&str>) -> Self {
         self.with(|state| {
             if let Some(kured) = &mut state.kured {
-                kured.then = Some(lock.map(str::to_owned));
+                kured.then.push(lock.map(str::to_owned));
             }
         });
         self
@@ -237,7 +237,7 @@ impl State {
     fn daemon_sets(&mut self) -> Value {
         let items = self.kured.as_mut().map(|kured| {
             let annotations = kured.lock.as_ref().map_or(json!({}), |lock| json!({"weave.works/kured-node-lock": lock}));
-            if let Some(then) = kured.then.take() {
+            if let Some(then) = kured.then.pop() {
                 kured.lock = then;
             }
             json!({

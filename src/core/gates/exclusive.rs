@@ -183,9 +183,10 @@ fn judge_lock(
     for entry in lock.entries.iter().filter(|entry| entry.node_id != input.target) {
         let holder = &entry.node_id;
         if let Some(uid) = owner_of(entry) {
-            // In the multi format a run beside this one holds slots of its own; its node is counted above.
+            let own = input.run.is_some_and(|run| run.maintenance_uid == uid);
+            // A list has room for the hold of a run of ours beside this one; its node is counted above.
             let beside = lock.format == Format::Multi && runs.values().any(|run| run.metadata.uid == uid);
-            if input.run.is_none_or(|run| run.maintenance_uid != uid) && !beside {
+            if !own && !beside {
                 let records: Vec<&Maintenance> = input.facts.maintenances.good().collect();
                 let message = super::kured::of_another_record(&object, entry, uid, &records);
                 let evidence = Evidence::new(&object, &field, holder, "free, or this run's own");

@@ -132,6 +132,9 @@ const fn spec(kind: Kind, default: &'static str, since: (u32, u32, u32), helm: &
 }
 
 impl Flag {
+    /// The default of `--period`, in seconds.
+    pub const PERIOD_SECONDS: i64 = 3_600;
+
     /// What is known of it.
     #[must_use]
     pub const fn spec(self) -> Spec {

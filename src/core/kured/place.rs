@@ -19,7 +19,8 @@ pub struct Place {
     pub text: Option<String>,
     /// `--concurrency`: nodes that may hold it at a time. Above 1 the lock has the multi format.
     pub concurrency: usize,
-    /// `--period`, in seconds, rounded up: how often kured looks whether its node wants a reboot.
+    /// `--period`, in seconds: how often kured looks whether its node wants a reboot. The longest of those that share
+    /// the lock.
     pub period_seconds: i64,
     /// `--reboot-sentinel`: the file on the node that stands for a wanted reboot.
     pub sentinel: String,
@@ -28,10 +29,6 @@ pub struct Place {
     /// Its own window is not limited: neither days nor times are set.
     pub always_open: bool,
 }
-
-/// kured's defaults, for a lock that no kured tells anything of.
-const PERIOD_SECONDS: i64 = 3600;
-const SENTINEL: &str = "/var/run/reboot-required";
 
 impl Place {
     /// `DaemonSet namespace/name`, for people.
@@ -100,7 +97,7 @@ pub fn places_of(daemon_sets: &[&DaemonSet]) -> Places {
         };
         match place {
             Ok(Some(place)) => {
-                match found.iter().find(|known| known.is_at(&place.namespace, &place.name, &place.key)) {
+                match found.iter_mut().find(|known| known.is_at(&place.namespace, &place.name, &place.key)) {
                     Some(known) if known.concurrency != place.concurrency => {
                         return Places::Unreadable(format!(
                             "kureds that share the lock on {} run with --concurrency {} and {}",
@@ -109,7 +106,10 @@ pub fn places_of(daemon_sets: &[&DaemonSet]) -> Places {
                             place.concurrency
                         ));
                     }
-                    Some(_) => {}
+                    Some(known) => {
+                        known.period_seconds = known.period_seconds.max(place.period_seconds);
+                        known.always_open &= place.always_open;
+                    }
                     None => found.push(place),
                 }
             }
@@ -181,8 +181,8 @@ fn left_behind(daemon_set: &DaemonSet) -> Option<Place> {
         key: ANNOTATION_KURED_LOCK.to_owned(),
         text: Some(text.clone()),
         concurrency: 1,
-        period_seconds: PERIOD_SECONDS,
-        sentinel: SENTINEL.to_owned(),
+        period_seconds: Flag::PERIOD_SECONDS,
+        sentinel: Flag::RebootSentinel.spec().default.to_owned(),
         sentinel_command: None,
         always_open: true,
     })
@@ -200,7 +200,7 @@ fn place(own: &DaemonSet, flags: &Flags, all: &[&DaemonSet]) -> Result<Option<Pl
         .ok_or_else(|| format!("--concurrency is `{concurrency}`, wanted at least 1"))?;
     let period_seconds = flags.seconds(Flag::Period).map_err(known)?;
     if period_seconds <= 0 {
-        return Err(format!("--period is {period_seconds} s, wanted at least 1"));
+        return Err(format!("--period is `{}`, wanted a time like 1m", flags.shown(Flag::Period)));
     }
     let sentinel = flags.text(Flag::RebootSentinel).map_err(known)?;
     let sentinel_command = flags.text(Flag::RebootSentinelCommand).map_err(known)?;
@@ -216,7 +216,7 @@ fn place(own: &DaemonSet, flags: &Flags, all: &[&DaemonSet]) -> Result<Option<Pl
         period_seconds,
         sentinel,
         sentinel_command: (!sentinel_command.is_empty()).then_some(sentinel_command),
-        always_open: window.iter().all(|flag| flags.origin(*flag) == Origin::Default),
+        always_open: window.into_iter().all(|flag| flags.origin(flag) == Origin::Default),
     }))
 }
 
@@ -319,6 +319,24 @@ mod tests {
                 (Places::Unreadable(why), Err(part)) => assert!(why.contains(part), "{row}: {why}"),
                 _ => panic!("{row}: {found:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn what_a_run_needs_to_know_of_kured_goes_with_the_lock() {
+        let one = kured("kured", "kube-system", &["--period=5m", "--reboot-sentinel=/sentinel/x"], json!({}));
+        let words = &["--ds-name=kured", "--period=1m", "--start-time=22:00", "--reboot-sentinel-command=test -e /x"];
+        let two = kured("kured-gpu", "kube-system", words, json!({}));
+        for (row, daemon_sets, wanted) in [
+            ("one", vec![&one], (300, "/sentinel/x", None, true)),
+            ("two on one lock", vec![&one, &two], (300, "/sentinel/x", None, false)),
+            ("the other first", vec![&two, &one], (300, "/var/run/reboot-required", Some("test -e /x"), false)),
+        ] {
+            let Places::Found(places) = places_of(&daemon_sets) else { panic!("{row}") };
+            let place = places.first().expect("one");
+            let told =
+                (place.period_seconds, place.sentinel.as_str(), place.sentinel_command.as_deref(), place.always_open);
+            assert_eq!(told, wanted, "{row}");
         }
     }
 

@@ -159,7 +159,7 @@ fn asked_at(record: &Maintenance) -> Option<Timestamp> {
     record.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
-fn stops(finding: &&FindingRecord) -> bool {
+fn stops(finding: &FindingRecord) -> bool {
     finding.status == Status::Block.as_str() || finding.status == Status::Unknown.as_str()
 }
 
@@ -167,8 +167,8 @@ fn skip(record: &Maintenance) -> SkippedNode {
     let status = status_of(record);
     // The mode and the closed window stop everybody; what else stops this node is what a person can do something about.
     let general = |finding: &&FindingRecord| finding.reason == "ObserveMode" || finding.gate == "window";
-    let own = status.findings.iter().filter(stops).find(|finding| !general(finding));
-    let shown = own.or_else(|| status.findings.iter().find(stops));
+    let own = status.findings.iter().filter(|one| stops(one)).find(|finding| !general(finding));
+    let shown = own.or_else(|| status.findings.iter().find(|one| stops(one)));
     let observed = status.findings.iter().any(|finding| finding.reason == "ObserveMode");
     SkippedNode {
         record: record.metadata.name.clone().unwrap_or_default(),

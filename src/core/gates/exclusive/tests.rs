@@ -258,7 +258,39 @@ fn kureds_lock() {
         c.facts.maintenances = good(&[run("worker3", "Returning")]);
         lock(c, text);
     }
+    const OURS: &str = r#"{"nodeID":"maint:worker3","maint":{"maintenance":"u-1"}}"#;
     let rows: [Row; 18] = [
+        (
+            "our own hold",
+            |c| {
+                c.run = Some(crate::gates::RunContext { maintenance_uid: "u-1".into(), ..Default::default() });
+                lock(c, OURS);
+            },
+            Status::Pass,
+            Reason::Passed,
+            "nobody else",
+        ),
+        (
+            "a hold of another record, gone",
+            |c| lock(c, OURS),
+            Block,
+            Reason::KuredLockHeldByMaint,
+            "a run of ours that is gone holds kured's lock",
+        ),
+        (
+            "single: a hold of a run beside this one",
+            |c| beside(c, OURS),
+            Block,
+            Reason::KuredLockHeldByMaint,
+            "the run worker3-1 of node worker3 (Returning) holds",
+        ),
+        (
+            "multi: a hold of a run beside this one",
+            |c| beside(c, &format!(r#"{{"maxOwners":2,"locks":[{OURS}]}}"#)),
+            Status::Pass,
+            Reason::Passed,
+            "1 other node",
+        ),
         (
             "multi: a slot of a run of ours beside this one",
             |c| beside(c, r#"{"maxOwners":2,"locks":[{"nodeID":"worker3"}]}"#),
@@ -313,49 +345,6 @@ fn kureds_lock() {
             Block,
             KuredLockHeld,
             "a person holds kured's lock on DaemonSet kube-system/kured by hand (nodeID `manual`), no time given",
-        ),
-        (
-            "held by this very run",
-            |c| {
-                c.run = Case::default().with_run().run;
-                lock(c, r#"{"nodeID":"maint:worker2","maint":{"maintenance":"uid-run"}}"#);
-            },
-            Status::Pass,
-            Reason::Passed,
-            "nobody else",
-        ),
-        (
-            "held by another run",
-            |c| {
-                c.run = Case::default().with_run().run;
-                lock(c, r#"{"nodeID":"maint:worker3","maint":{"maintenance":"u-1"}}"#);
-            },
-            Block,
-            KuredLockHeld,
-            "another run of maint (uid u-1) holds kured's lock on DaemonSet kube-system/kured",
-        ),
-        (
-            "multi: a slot of a run in flight beside this one",
-            |c| {
-                c.settings.limits.max_unavailable = 2;
-                c.facts.nodes = good(&[worker("worker1"), worker("worker2"), worker("worker3")]);
-                c.facts.maintenances = good(&[run("worker3", "Draining")]);
-                let ours = r#"{"nodeID":"maint:worker3:0","maint":{"maintenance":"u-1"}}"#;
-                lock(c, &format!(r#"{{"maxOwners":1,"locks":[{ours}]}}"#));
-            },
-            Status::Pass,
-            Reason::Passed,
-            "nobody else",
-        ),
-        (
-            "multi: a slot that a run left behind",
-            |c| {
-                let ours = r#"{"nodeID":"maint:worker3:0","maint":{"maintenance":"u-9"}}"#;
-                lock(c, &format!(r#"{{"maxOwners":1,"locks":[{ours}]}}"#));
-            },
-            Block,
-            KuredLockHeld,
-            "another run of maint (uid u-9) holds kured's lock",
         ),
         ("released, multi", |c| lock(c, r#"{"maxOwners":2,"locks":[]}"#), Status::Pass, Reason::Passed, "nobody else"),
         (
