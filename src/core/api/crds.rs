@@ -24,7 +24,7 @@ const SPEC_SCHEMA: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/sp
 /// Written once at creation.
 const FIXED: &[&str] = &["nodeName", "scope", "action", "trigger"];
 /// Fixed as well, and may be left out.
-const FIXED_IF_SET: &[&str] = &["strategy", "startTimeoutSeconds"];
+const FIXED_IF_SET: &[&str] = &["strategy", "startTimeoutSeconds", "bootID"];
 /// Said once: a second one cannot take its place, so two programs never run one command.
 const ONCE: &[&str] = &["claimed", "actionDone", "supersededBy"];
 

@@ -33,6 +33,8 @@ pub const LEASE: &str = "maint";
 
 /// kured's lock annotation on its DaemonSet (flag `--lock-annotation`).
 pub const ANNOTATION_KURED_LOCK: &str = "weave.works/kured-node-lock";
+/// kured's annotation on a node that it wants to reboot (flag `--annotate-nodes`): the time when it began to, RFC 3339.
+pub const ANNOTATION_KURED_IN_PROGRESS: &str = "weave.works/kured-reboot-in-progress";
 /// Label of a control-plane node; k3s writes "true", kubeadm "".
 pub const LABEL_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Label of an etcd member (k3s, RKE2).

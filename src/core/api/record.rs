@@ -50,6 +50,9 @@ pub struct MaintenanceSpec {
     /// Why, in the words of who asked.
     #[serde(default)]
     pub reason: String,
+    /// `status.nodeInfo.bootID` that the node had when it was wished; the wish ends with that boot.
+    #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
     /// A stronger strategy than the scope's, if a person chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,

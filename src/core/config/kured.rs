@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// kured, the partner that reboots. Its own configuration is read from its DaemonSet and pods.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KuredSettings {
     /// Host names beside `maint`, `maint.NAMESPACE` and `maint.NAMESPACE.svc...` under which kured's `--prometheus-url`
@@ -16,17 +16,6 @@ pub struct KuredSettings {
     pub ignore_alerts: Vec<String>,
     /// The pod that puts kured's sentinel file on a node when a person asks for a reboot.
     pub sentinel: SentinelPod,
-}
-
-impl Default for KuredSettings {
-    fn default() -> Self {
-        Self {
-            hosts: Vec::new(),
-            prometheus: String::new(),
-            ignore_alerts: Vec::new(),
-            sentinel: SentinelPod::default(),
-        }
-    }
 }
 
 /// The pod that puts kured's sentinel file on a node.

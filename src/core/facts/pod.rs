@@ -17,6 +17,8 @@ pub struct Pod {
     pub conditions: Vec<Condition>,
     /// Kind and name of the controlling `ownerReference`; none for a bare pod.
     pub controller: Option<(String, String)>,
+    /// `status.podIPs`, or `status.podIP` where only that is there; the node's own addresses with host network.
+    pub ips: Vec<String>,
     /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): the API cannot end it.
     pub mirror: bool,
 }
@@ -74,9 +76,21 @@ impl Source for Pod {
             phase: status.optional_str("phase")?.unwrap_or_default().to_owned(),
             conditions: Condition::list(&status)?,
             controller: controller(&root.object("metadata")?)?,
+            ips: ips(&status)?,
             mirror: root.object("metadata")?.string_map("annotations")?.contains_key("kubernetes.io/config.mirror"),
         })
     }
+}
+
+fn ips(status: &Fields<'_>) -> Result<Vec<String>, Malformed> {
+    let mut found = Vec::new();
+    for entry in status.objects("podIPs")? {
+        found.push(entry.str("ip")?.to_owned());
+    }
+    if found.is_empty() {
+        found.extend(status.optional_str("podIP")?.map(str::to_owned));
+    }
+    Ok(found)
 }
 
 fn controller(metadata: &Fields<'_>) -> Result<Option<(String, String)>, Malformed> {

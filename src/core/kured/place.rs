@@ -1,6 +1,7 @@
 //! Where kured's lock is.
 
 use crate::api::names::ANNOTATION_KURED_LOCK;
+use crate::config::Settings;
 use crate::facts::{DaemonSet, Facts, Item, Observation};
 
 /// A lock of kured: the annotation of one DaemonSet.
@@ -64,6 +65,48 @@ pub fn places(facts: &Facts) -> Places {
     if found.is_empty() { Places::NotInstalled } else { Places::Found(found) }
 }
 
+/// Whether a kured may drop alerts by name before it counts them. True also where that could not be read.
+#[must_use]
+pub fn filters_alerts(facts: &Facts) -> bool {
+    // Whatever their values: the one is a pattern that is kured's to read, the other turns it round.
+    let filters = |daemon_set: &DaemonSet| {
+        daemon_set.containers.iter().any(|container| {
+            let mut words = container.command.iter().chain(&container.args);
+            words.any(|word| word.starts_with("--alert-filter-"))
+                || container.env.iter().any(|(key, _)| key.starts_with("KURED_ALERT_FILTER_"))
+        })
+    };
+    !matches!(facts.daemon_sets, Observation::Known { .. })
+        || facts.daemon_sets.good().any(|daemon_set| runs_kured(daemon_set) && filters(daemon_set))
+}
+
+/// Whether every kured asks us, by the template of its DaemonSet: `--prometheus-url` names one of our hosts and the
+/// path `/kured/`. False where kured is not installed or could not be read.
+#[must_use]
+pub fn is_gated(facts: &Facts, settings: &Settings) -> bool {
+    matches!(places(facts), Places::Found(_))
+        && facts
+            .daemon_sets
+            .good()
+            .filter(|daemon_set| runs_kured(daemon_set))
+            .all(|daemon_set| flag(daemon_set, "prometheus-url").is_some_and(|url| is_ours(&url, settings)))
+}
+
+/// A URL that leads to us: `http://maint.NAMESPACE...:PORT/kured/NODE`.
+fn is_ours(url: &str, settings: &Settings) -> bool {
+    let Some((authority, path)) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')) else {
+        return false;
+    };
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let service = format!("maint.{}", settings.namespace);
+    let ours = host == "maint"
+        || host == service
+        || host == format!("{service}.svc")
+        || host.starts_with(&format!("{service}.svc."))
+        || settings.kured.hosts.iter().any(|known| known == host);
+    ours && path.strip_prefix("kured/").is_some_and(|node| !node.is_empty())
+}
+
 /// A container runs kured's program or image, or the annotation is there: who uninstalled kured left no lock behind.
 fn runs_kured(daemon_set: &DaemonSet) -> bool {
     let program = |word: &String| word.rsplit('/').next() == Some("kured");
@@ -99,9 +142,8 @@ fn flag(daemon_set: &DaemonSet, name: &str) -> Option<String> {
         if by_env.is_some() {
             return by_env;
         }
-        let mut words = container.command.iter().chain(&container.args).rev().peekable();
         let mut after = None;
-        while let Some(word) = words.next() {
+        for word in container.command.iter().chain(&container.args).rev() {
             let Some(rest) = word.strip_prefix("--").and_then(|rest| rest.strip_prefix(name)) else {
                 after = Some(word);
                 continue;
@@ -114,4 +156,57 @@ fn flag(daemon_set: &DaemonSet, name: &str) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::gates::testing::good;
+
+    fn facts(args: &[&str]) -> Facts {
+        let daemon_set = json!({
+            "metadata": {"name": "kured", "namespace": "kube-system"},
+            "spec": {"template": {"spec": {"containers": [{"name": "kured", "image": "kured:1.23.0", "args": args}]}}},
+            "status": {"desiredNumberScheduled": 3, "numberReady": 3},
+        });
+        Facts { daemon_sets: good(&[daemon_set]), ..Facts::default() }
+    }
+
+    #[test]
+    fn a_kured_is_gated_where_its_url_leads_to_us() {
+        let mut settings = Settings::default();
+        settings.kured.hosts = vec!["gate.example".to_owned()];
+        let rows = [
+            ("http://maint/kured/$(KURED_NODE_ID)", true),
+            ("http://maint.maint:8080/kured/$(KURED_NODE_ID)", true),
+            ("http://maint.maint.svc.cluster.local/kured/worker2/", true),
+            ("http://gate.example:80/kured/worker2", true),
+            ("http://maint.other/kured/worker2", false),
+            ("http://maint.maint.svcx/kured/worker2", false),
+            ("http://maint.maint/kured/", false),
+            ("http://maint.maint/", false),
+            ("http://prometheus.monitoring:9090", false),
+            ("https://maint.maint/kured/worker2", false),
+        ];
+        for (url, wanted) in rows {
+            assert_eq!(is_gated(&facts(&[&format!("--prometheus-url={url}")]), &settings), wanted, "{url}");
+        }
+        assert!(!is_gated(&facts(&[]), &settings), "asks nobody");
+        assert!(!is_gated(&Facts::default(), &settings), "not read");
+    }
+
+    #[test]
+    fn alerts_are_filtered_where_a_flag_says_so_or_nobody_knows() {
+        let rows = [
+            (facts(&[]), false),
+            (facts(&["--alert-filter-regexp=^maint"]), true),
+            (facts(&["--alert-filter-match-only"]), true),
+            (Facts::default(), true),
+        ];
+        for (facts, wanted) in rows {
+            assert_eq!(filters_alerts(&facts), wanted, "{:?}", facts.daemon_sets);
+        }
+    }
 }

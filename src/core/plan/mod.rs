@@ -30,6 +30,7 @@
 //! - *Progress* of Settling is being more whole than ever before in that phase; what comes and goes is none.
 
 mod act;
+mod annotated;
 mod back_out;
 mod before_commit;
 mod decide;
@@ -54,6 +55,7 @@ use crate::config::Settings;
 use crate::facts::Facts;
 
 pub use act::{Act, Eviction, LockChange, SetLock};
+pub use annotated::{ANNOTATED_SOURCES, Annotated, annotated, annotated_nodes};
 pub use owned::owner_of;
 pub use run::phase_of;
 pub use time::{parse_time, stamp};

@@ -334,7 +334,7 @@ mod tests {
             let text = text.to_owned();
             move |status: &mut MaintenanceStatus| status.message = text
         };
-        let rows = [
+        let rows = vec![
             ("no leader", no_leader, "– worker2-x7k2m PENDING: no leader has taken it yet"),
             ("in flight", record("Draining", message("m")), "– worker2-x7k2m DRAINING since 00:10:00 (01:20:00Z): m"),
             ("over", record("Succeeded", message("9/9")), "√ worker2-x7k2m SUCCEEDED: 9/9"),
