@@ -9,8 +9,10 @@ mod driver;
 mod outbox;
 mod records;
 mod watch;
+mod wishes;
 
 pub use controller::{Controller, Ended};
 pub use driver::{Driver, DriverEnd, Ports};
 pub use outbox::Courier;
 pub use records::{KubeRecords, Records};
+pub use wishes::Wishes;

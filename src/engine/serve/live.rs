@@ -7,7 +7,7 @@ use std::time::Duration;
 use maint_core::api::SourceId;
 use maint_core::config::{NotifyError, Settings};
 
-use super::{Health, Replica, ReplicaEnd, listen};
+use super::{ApiQuestions, Health, HttpFetch, Questions, Replica, ReplicaEnd, health_routes, listen, routes};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
 use crate::deliver::receivers;
 use crate::drive::{KubeRecords, Ports};
@@ -15,6 +15,7 @@ use crate::execute::{KubeFenced, RECORDS};
 use crate::lead::{ClientSource, KubernetesLease, LeadError};
 use crate::observe::{KubeReader, Observer, expected};
 use crate::ports::{Observe as _, Wanted};
+use crate::request::Requests;
 use crate::runtime::{Env, TaskOwner};
 
 /// How long a stop may take.
@@ -25,7 +26,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 pub struct LiveOptions {
     /// Which cluster.
     pub access: AccessOptions,
-    /// Where health checks are answered.
+    /// Where kured and health checks are answered.
     pub listen: SocketAddr,
     /// Name of our own pod.
     pub pod: String,
@@ -76,6 +77,15 @@ pub async fn serve(
     let settings = Arc::new(settings);
     let access = Access::load(&options.access).await?;
     let ways = ways(&env, &access, &settings).await?;
+    let questions = {
+        // A rotation of its own: a look that is given up in time must not move the driver's requests to another way.
+        let call = Failover::client(ways.iter().filter_map(|way| client_of(&access, way).ok()).collect());
+        let (clock, namespace) = (env.clock.clone(), settings.namespace.clone());
+        let reader = KubeReader::new(call.clone(), clock.clone());
+        let requests = Requests::new(call, clock.clone(), namespace.clone());
+        let port = ApiQuestions::new(reader, requests, clock, namespace);
+        Questions::new(port, HttpFetch::default(), Arc::clone(&settings), env.clone())
+    };
     let call = Failover::client(ways.iter().filter_map(|way| client_of(&access, way).ok()).collect());
     let clock = env.clock.clone();
     let sources = ways.into_iter().map(|way| source_of(access.clone(), way)).collect();
@@ -100,7 +110,10 @@ pub async fn serve(
         health: Arc::new(Health::default()),
     };
     let health = Arc::clone(&replica.health);
-    let listener = env.tasks.spawn(listen(options.listen, health, env.tasks.stopping()));
+    let asked = Arc::clone(&questions);
+    health.show_asked(Box::new(move || asked.shown()));
+    let router = health_routes(health).merge(routes(questions));
+    let listener = env.tasks.spawn(listen(env.clone(), options.listen, router));
     let running = env.tasks.spawn(replica.run());
     tokio::pin!(stop);
     let ended = tokio::select! {

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Health;
 use crate::deliver::{Post, deliver};
-use crate::drive::{Controller, Courier, Ended, Ports, Records};
+use crate::drive::{Controller, Courier, Ended, Ports, Records, Wishes};
 use crate::execute::Fenced;
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
 use crate::ports::Observe;
@@ -57,7 +57,7 @@ impl<O, F, R, L, P> Replica<O, F, R, L, P>
 where
     O: Observe + 'static,
     F: Fenced + 'static,
-    R: Records + 'static,
+    R: Records + Wishes + 'static,
     L: LeaseStore,
     P: Post,
 {
