@@ -88,3 +88,90 @@ async fn look<O: Observe, R: Records + Wishes>(
     }
     Ok(nodes)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use maint_core::facts::{Facts, Node, Observation, Source};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A cluster with one node, annotated or not, and what was created in it.
+    #[derive(Default)]
+    struct World {
+        annotated: Mutex<bool>,
+        records: Mutex<Vec<Maintenance>>,
+        observed: Mutex<u32>,
+        conflicts: Mutex<u32>,
+    }
+
+    impl Observe for World {
+        async fn observe(&self, wanted: &Wanted) -> Facts {
+            *self.observed.lock().expect("lock") += 1;
+            assert_eq!(wanted.sources, ANNOTATED_SOURCES.iter().copied().collect());
+            let mut node = json!({"metadata": {"name": "worker2", "annotations": {}}, "spec": {},
+                "status": {"nodeInfo": {"bootID": "0f3c9a1b-7"}}});
+            if *self.annotated.lock().expect("lock") {
+                node["metadata"]["annotations"] = json!({"maint.dev/reboot-requested": "new kernel"});
+            }
+            let at = "2026-03-01T02:00:00Z".parse().expect("a time");
+            Facts {
+                nodes: Observation::Known { value: vec![Node::item(&node)], at },
+                daemon_sets: Observation::Known { value: vec![], at },
+                ..Facts::default()
+            }
+        }
+    }
+
+    impl Records for World {
+        async fn get(&self, _: &str) -> Result<Option<Maintenance>, WriteError> {
+            Ok(None)
+        }
+
+        async fn list(&self, _: bool) -> Result<Vec<Maintenance>, WriteError> {
+            // As a standby that made the record meanwhile would leave it.
+            Ok(vec![])
+        }
+    }
+
+    impl Wishes for World {
+        async fn wish(&self, record: &Maintenance) -> Result<bool, WriteError> {
+            let mut records = self.records.lock().expect("lock");
+            if records.iter().any(|known| known.metadata.name == record.metadata.name) {
+                *self.conflicts.lock().expect("lock") += 1;
+                return Ok(false);
+            }
+            records.push(record.clone());
+            Ok(true)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_annotated_node_gets_one_record_however_often_it_is_looked_at() {
+        let (env, _owner) = crate::testing::env();
+        for (pod, wanted) in [(true, vec!["worker2-0f3c9a1b-1"]), (false, vec![])] {
+            let world = World::default();
+            let mut settings = Settings::default();
+            settings.action.pod.enabled = pod;
+            let run = async {
+                // Nothing is wished before somebody does.
+                env.clock.sleep(Duration::from_secs(90)).await;
+                assert_eq!(*world.observed.lock().expect("lock"), 2);
+                *world.annotated.lock().expect("lock") = true;
+                env.clock.sleep(Duration::from_secs(180)).await;
+            };
+            tokio::select! {
+                biased;
+                () = watch_annotations(&world, &world, &settings, &env.clock) => {}
+                () = run => {}
+            }
+            let records = world.records.lock().expect("lock");
+            let names: Vec<&str> = records.iter().filter_map(|record| record.metadata.name.as_deref()).collect();
+            assert_eq!(names, wanted);
+            assert_eq!(*world.conflicts.lock().expect("lock"), if pod { 2 } else { 0 });
+            assert!(records.iter().all(|record| record.spec.action == "pod"));
+        }
+    }
+}

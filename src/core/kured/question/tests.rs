@@ -201,7 +201,7 @@ const REFUSED: &[Row] = &[
         "our lock",
         |c| {
             c.lock =
-                Some(ENTRY.replace("worker1", "maint:worker2").replace(":0}", r#":0,"maint":{"maintenance":"u-1"}}"#))
+                Some(ENTRY.replace("worker1", "maint:worker2").replace(":0}", r#":0,"maint":{"maintenance":"u-1"}}"#));
         },
         "maint holds kured's lock (maint:worker2)",
     ),
@@ -209,7 +209,7 @@ const REFUSED: &[Row] = &[
         "our lock for another run",
         |c| {
             c.lock =
-                Some(ENTRY.replace("worker1", "maint:worker1").replace(":0}", r#":0,"maint":{"maintenance":"u-2"}}"#))
+                Some(ENTRY.replace("worker1", "maint:worker1").replace(":0}", r#":0,"maint":{"maintenance":"u-2"}}"#));
         },
         "maint holds kured's lock for another run (maint:worker1)",
     ),

@@ -106,7 +106,8 @@ impl<P: QuestionPort, F: Fetch> Questions<P, F> {
         if let Admission::Remembered(answer) = self.memory().admit(node, address.as_deref(), begun) {
             return answer;
         }
-        let looked = self.env.clock.timeout(BUDGET, self.look(node)).await;
+        // Boxed, since the future of four lists at once is large.
+        let looked = self.env.clock.timeout(BUDGET, Box::pin(self.look(node))).await;
         let at = (self.env.clock.now(), begun);
         let Ok((answer, view)) = looked else {
             let answer = Answer::no(format!("the API server did not answer in time for {node}"));

@@ -20,7 +20,7 @@ use crate::runtime::Clock;
 const PAGE: (u32, usize) = (500, 20);
 
 /// What was read for one question.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct View {
     /// The node (or none of that name), the DaemonSets, maint's ConfigMap of control.
     pub facts: Facts,
