@@ -267,7 +267,6 @@ fn five_hundred_questions_at_once_cost_few_requests() {
         sleep(NEXT).await;
         let before = requests(&cluster, "one");
         let mut set = tokio::task::JoinSet::new();
-        #[expect(clippy::disallowed_methods, reason = "five hundred senders are outside of the process that is asked")]
         for number in 0..500 {
             let process = Arc::clone(&process);
             let node = ["n1", "n2", "n3", "n9"][number % 4];
