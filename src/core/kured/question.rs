@@ -20,6 +20,8 @@ use crate::plan::{owner_of, parse_time, phase_of};
 
 /// A grant must be valid for so long beyond now: the answer is on its way for a moment.
 const MARGIN: SignedDuration = SignedDuration::from_secs(2);
+/// No grant is valid for longer than this at a time, whatever the configuration says, in seconds.
+const LONGEST_SECONDS: i64 = 30;
 /// A grant that ends later than its length and so much beyond now was written by a clock ahead of ours: by ours it would
 /// be valid for too long.
 const SKEW: SignedDuration = SignedDuration::from_secs(5);
@@ -259,7 +261,8 @@ fn granted(
         let why = finding(status).map_or_else(String::new, |why| format!(": {why}"));
         return Err(Answer::no(format!("{name}: its go ended at {until}{why}")));
     }
-    let longest = SignedDuration::from_secs(question.settings.run.go_seconds).saturating_add(SKEW);
+    let length = question.settings.run.go_seconds.clamp(1, LONGEST_SECONDS);
+    let longest = SignedDuration::from_secs(length).saturating_add(SKEW);
     if until.duration_since(now) > longest {
         return Err(Answer::trouble(format!(
             "{name}: its go lasts until {until}, and here it is {now}: clocks differ"
