@@ -5,8 +5,6 @@ use maint_core::api::{Finding, Moment, SourceId, Strategy, Trigger, UnknownName}
 use maint_core::config::{Scope, Settings};
 use maint_core::facts::{Facts, Item, Observation};
 use maint_core::gates::{GateInput, evaluate, sources_of};
-use maint_core::jiff::Timestamp;
-use maint_core::report::{self, CheckReport, Clock, Origin, Question};
 use maint_core::report::{self, CheckReport, Question};
 use maint_core::state::Since;
 

@@ -19,6 +19,8 @@ pub struct Pod {
     pub controller: Option<(String, String)>,
     /// How often its containers restarted, in all (`status.containerStatuses[].restartCount`).
     pub restarts: i64,
+    /// `status.podIPs`, or `status.podIP` where only that is there; the node's own addresses with host network.
+    pub ips: Vec<String>,
     /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): the API cannot end it.
     pub mirror: bool,
 }
@@ -100,6 +102,7 @@ impl Source for Pod {
             conditions: Condition::list(&status)?,
             controller: controller(&root.object("metadata")?)?,
             restarts: restarts(&status)?,
+            ips: ips(&status)?,
             mirror: root.object("metadata")?.string_map("annotations")?.contains_key("kubernetes.io/config.mirror"),
         })
     }
@@ -108,6 +111,17 @@ impl Source for Pod {
 fn restarts(status: &Fields<'_>) -> Result<i64, Malformed> {
     let statuses = status.objects("containerStatuses")?;
     statuses.iter().try_fold(0_i64, |sum, one| Ok(sum.saturating_add(one.i64("restartCount")?)))
+}
+
+fn ips(status: &Fields<'_>) -> Result<Vec<String>, Malformed> {
+    let mut found = Vec::new();
+    for entry in status.objects("podIPs")? {
+        found.push(entry.str("ip")?.to_owned());
+    }
+    if found.is_empty() {
+        found.extend(status.optional_str("podIP")?.map(str::to_owned));
+    }
+    Ok(found)
 }
 
 fn controller(metadata: &Fields<'_>) -> Result<Option<(String, String)>, Malformed> {

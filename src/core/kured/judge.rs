@@ -8,8 +8,10 @@ use super::flag::Flag;
 use super::flags::{ALL_FLAGS, FlagProblem, Flags};
 use super::version::Version;
 use super::window::Window;
+use super::{Places, kured_container, places};
 use crate::api::{Reason, Status};
 use crate::config::Settings;
+use crate::facts::{Container, Facts, Observation};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,6 +156,32 @@ pub fn gated_by_us(url: &str, node: &str, settings: &Settings) -> Result<(), Str
         Some(("kured", name)) => Err(format!("it names {name}, so that kured hears what is meant for that node")),
         _ => Err("its path is not /kured/$(KURED_NODE_ID)".to_owned()),
     }
+}
+
+/// Whether every kured asks us, by the templates of its DaemonSets. False where kured is not installed or could not be
+/// read.
+#[must_use]
+pub fn is_gated(facts: &Facts, settings: &Settings) -> bool {
+    // The name that the kubelet would put in for the node; a name with a `/` is no node's.
+    const NODE: &str = "a-node";
+    let asks_us = |container: &Container| {
+        let url = Flags::of(container, Some(NODE)).text(Flag::PrometheusUrl);
+        url.is_ok_and(|url| gated_by_us(&url, NODE, settings).is_ok())
+    };
+    matches!(places(facts), Places::Found(_)) && facts.daemon_sets.good().filter_map(kured_container).all(asks_us)
+}
+
+/// Whether a kured may drop alerts by name before it counts them, whatever its pattern: with `--alert-filter-match-only`
+/// it means the opposite. True also where that could not be read.
+#[must_use]
+pub fn filters_alerts(facts: &Facts) -> bool {
+    let filters = |container: &Container| {
+        let flags = Flags::of(container, None);
+        !flags.text(Flag::AlertFilterRegexp).is_ok_and(|pattern| pattern.is_empty())
+            || !flags.bool(Flag::AlertFilterMatchOnly).is_ok_and(|only| !only)
+    };
+    !matches!(facts.daemon_sets, Observation::Known { .. })
+        || facts.daemon_sets.good().filter_map(kured_container).any(filters)
 }
 
 fn gated(flags: &Flags, node: &str, settings: &Settings, found: &mut Vec<Advice>) {

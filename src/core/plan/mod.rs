@@ -47,6 +47,7 @@
 //!   sentinel away (until then it makes kured ask, which is the proof), then gives the lock back.
 
 mod act;
+mod annotated;
 mod back_out;
 mod before_commit;
 mod closing;
@@ -79,6 +80,7 @@ use crate::config::Settings;
 use crate::facts::Facts;
 
 pub use act::{Act, Eviction, LockChange, SetLock};
+pub use annotated::{ANNOTATED_SOURCES, Annotated, annotated, annotated_nodes};
 pub use owned::owner_of;
 pub use run::phase_of;
 pub use seat::{OwnSeat, abstains};

@@ -15,6 +15,7 @@ use super::aside::{Aside, Herald};
 use super::outbox::{Courier, Outbox};
 use super::records::Records;
 use super::watch::{Changed, watch};
+use super::wishes::{Wishes, watch_annotations};
 use super::{Driver, DriverEnd, Ports};
 use crate::execute::{Fenced, RECORDS};
 use crate::lead::LeaseGuard;
@@ -81,7 +82,7 @@ impl<O, F, R> Controller<O, F, R>
 where
     O: Observe + 'static,
     F: Fenced + 'static,
-    R: Records + 'static,
+    R: Records + Wishes + 'static,
 {
     /// Runs until the lease is lost, or the tasks are asked to stop. When it ends, none of its drivers is at work.
     pub async fn run(self) -> Ended {
@@ -91,6 +92,7 @@ where
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let (changed, mut changes) = mpsc::channel::<Woken>(256);
         let watching = [self.watch_records(changed.clone()), self.watch_locks(changed)];
+        let wishing = self.watch_annotations();
         let mut finished_too = true;
         let ended = loop {
             let listed = tokio::select! {
@@ -131,6 +133,7 @@ where
         for watching in watching.into_iter().flatten() {
             watching.abort();
         }
+        wishing.abort();
         for driver in running.into_values() {
             if let Some(watching) = &driver.watching {
                 watching.abort();
@@ -213,6 +216,13 @@ where
             })
             .await;
         }))
+    }
+
+    fn watch_annotations(&self) -> JoinHandle<Option<()>> {
+        let (ports, settings, clock) = (Arc::clone(&self.ports), Arc::clone(&self.settings), self.env.clock.clone());
+        self.env.tasks.spawn(async move {
+            watch_annotations(&ports.observe, &ports.records, &settings, &clock).await;
+        })
     }
 
     fn watch_node(&self, node: &str, wake: Arc<Notify>) -> Option<JoinHandle<Option<()>>> {

@@ -12,6 +12,7 @@ mod outbox;
 mod records;
 mod reporter;
 mod watch;
+mod wishes;
 
 pub use aside::Aside;
 pub use controller::{Controller, Ended};
@@ -20,3 +21,4 @@ pub use keeper::{Keeper, Notes};
 pub use outbox::Courier;
 pub use records::{KubeRecords, Records};
 pub use reporter::Reporter;
+pub use wishes::Wishes;

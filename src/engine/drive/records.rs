@@ -7,6 +7,7 @@ use maint_core::api::record::Maintenance;
 use serde_json::Value;
 
 use crate::execute::{Form, RECORDS, WriteError, send};
+use crate::request::Requests;
 use crate::runtime::Clock;
 
 /// Records kept in a page of a list.
@@ -41,6 +42,11 @@ impl KubeRecords {
     #[must_use]
     pub const fn new(client: kube::Client, clock: Clock) -> Self {
         Self { client, clock }
+    }
+
+    /// The port of requests on the same client.
+    pub(super) fn requests(&self) -> Requests {
+        Requests::new(self.client.clone(), self.clock.clone(), String::new())
     }
 
     async fn read(&self, path: &str) -> Result<Value, WriteError> {

@@ -7,8 +7,8 @@
 mod events;
 
 use http::Method;
-use maint_core::api::names;
 use maint_core::api::record::{Maintenance, Word};
+use maint_core::api::{Asked, names};
 use maint_core::plan::{LockChange, SetLock};
 use serde_json::{Value, json};
 
@@ -83,6 +83,33 @@ impl Requests {
         let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
         let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, &body).await?;
         serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+    }
+
+    /// Writes a wish of the service itself down. False: a record of that name exists, since another replica made it.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`] where the CRD is missing; see [`WriteError`].
+    pub async fn wish(&self, record: &Maintenance) -> Result<bool, WriteError> {
+        let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
+        match self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint"), Form::Json, &body).await {
+            Ok(_) => Ok(true),
+            Err(WriteError::Conflict(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes into a record that kured asked for its node, guarded by the record's resourceVersion.
+    ///
+    /// # Errors
+    /// [`WriteError::Conflict`] where somebody wrote the record since it was read: the next question tells it anew.
+    pub async fn asked(&self, record: &Maintenance, asked: &Asked) -> Result<(), WriteError> {
+        let text = serde_json::to_string(asked).map_err(|error| WriteError::Invalid(error.to_string()))?;
+        let body = json!({"metadata": {
+            "resourceVersion": record.metadata.resource_version,
+            "annotations": {names::ANNOTATION_ASKED: text},
+        }});
+        let name = record.metadata.name.as_deref().unwrap_or_default();
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint"), Form::Merge, &body).await.map(drop)
     }
 
     /// Says a word in a record. With the record's resourceVersion it is a compare-and-swap: of two that claim a

@@ -1,7 +1,6 @@
 //! `/healthz`, `/readyz` and `/status`: is this replica alive, and who leads. None of them depends on leading.
 
-use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,13 +8,18 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 use crate::lead::Leadership;
 
 /// What health checks are answered from.
-#[derive(Debug, Default)]
-pub struct Health(Mutex<Seen>);
+#[derive(Default)]
+pub struct Health {
+    seen: Mutex<Seen>,
+    asked: OnceLock<Shown>,
+}
+
+/// Something that `/status` shows as it is at that moment.
+pub type Shown = Box<dyn Fn() -> Value + Send + Sync>;
 
 #[derive(Debug, Default, Clone)]
 struct Seen {
@@ -35,27 +39,26 @@ impl Health {
             Leadership::Lost(lost) => Some(format!("this replica led: {lost}")),
             Leadership::Resigned => Some("resigned".to_owned()),
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).leadership = word;
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).leadership = word;
+    }
+
+    /// Shows in `/status` what kured was answered; only the first call counts.
+    pub fn show_asked(&self, asked: Shown) {
+        let _ = self.asked.set(asked);
     }
 
     fn seen(&self) -> Seen {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Answers until it is told to stop.
-///
-/// # Errors
-/// If the address cannot be listened on.
-pub async fn listen(address: SocketAddr, health: Arc<Health>, stop: CancellationToken) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::bind(address).await?;
-    tracing::info!(address = %listener.local_addr()?, "Listening");
-    let router = Router::new()
+/// `/healthz`, `/readyz` and `/status`.
+pub fn health_routes(health: Arc<Health>) -> Router {
+    Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/status", get(status))
-        .with_state(health);
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+        .with_state(health)
 }
 
 /// Ready once the Lease could be read: then the API answers, and this replica can take over.
@@ -71,6 +74,7 @@ async fn status(State(health): State<Arc<Health>>) -> Json<Value> {
         "apiVersion": maint_core::api::names::OUTPUT_API_VERSION,
         "kind": "ReplicaStatus",
         "leadership": health.seen().leadership,
+        "asked": health.asked.get().map(|asked| asked()),
     }))
 }
 

@@ -8,7 +8,7 @@ use maint_core::api::SourceId;
 use maint_core::config::{NotifyError, Settings};
 use tokio::sync::Notify;
 
-use super::{Health, Replica, ReplicaEnd, Ticks, listen};
+use super::{ApiQuestions, Health, HttpFetch, Questions, Replica, ReplicaEnd, Ticks, health_routes, listen, routes};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
 use crate::deliver::{EventPoster, receivers};
 use crate::drive::{KubeRecords, Ports};
@@ -28,7 +28,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 pub struct LiveOptions {
     /// Which cluster.
     pub access: AccessOptions,
-    /// Where health checks are answered.
+    /// Where kured and health checks are answered.
     pub listen: SocketAddr,
     /// Name of our own pod.
     pub pod: String,
@@ -79,6 +79,15 @@ pub async fn serve(
     let settings = Arc::new(settings);
     let access = Access::load(&options.access).await?;
     let ways = ways(&env, &access, &settings).await?;
+    let questions = {
+        // A rotation of its own: a look that is given up in time must not move the driver's requests to another way.
+        let call = Failover::client(ways.iter().filter_map(|way| client_of(&access, way).ok()).collect());
+        let (clock, namespace) = (env.clock.clone(), settings.namespace.clone());
+        let reader = KubeReader::new(call.clone(), clock.clone());
+        let requests = Requests::new(call, clock.clone(), namespace.clone());
+        let port = ApiQuestions::new(reader, requests, clock, namespace);
+        Questions::new(port, HttpFetch::default(), Arc::clone(&settings), env.clone())
+    };
     let call = Failover::client(ways.iter().filter_map(|way| client_of(&access, way).ok()).collect());
     let clock = env.clock.clone();
     let probes = ProbeServers::new(&access, &options.access.probe, call.clone(), clock.clone(), &settings.namespace);
@@ -110,7 +119,10 @@ pub async fn serve(
         health: Arc::new(Health::default()),
     };
     let health = Arc::clone(&replica.health);
-    let listener = env.tasks.spawn(listen(options.listen, health, env.tasks.stopping()));
+    let asked = Arc::clone(&questions);
+    health.show_asked(Box::new(move || asked.shown()));
+    let router = health_routes(health).merge(routes(questions));
+    let listener = env.tasks.spawn(listen(env.clone(), options.listen, router));
     let running = env.tasks.spawn(replica.run());
     tokio::pin!(stop);
     let ended = tokio::select! {

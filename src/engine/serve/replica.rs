@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use super::Health;
 use crate::deliver::{EventPoster, Events, Post, deliver};
-use crate::drive::{Aside, Controller, Courier, Ended, Keeper, Ports, Records, Reporter};
+use crate::drive::{Aside, Controller, Courier, Ended, Keeper, Ports, Records, Reporter, Wishes};
 use crate::execute::{Fenced, Reports};
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
 use crate::ports::{Observe, Wanted};
@@ -72,7 +72,7 @@ impl<O, F, R, L, P> Replica<O, F, R, L, P>
 where
     O: Observe + 'static,
     F: Fenced + 'static,
-    R: Records + 'static,
+    R: Records + Wishes + 'static,
     L: LeaseStore,
     P: Post,
 {
@@ -144,7 +144,7 @@ impl<O, F, R> Office<O, F, R>
 where
     O: Observe + 'static,
     F: Fenced + 'static,
-    R: Records + 'static,
+    R: Records + Wishes + 'static,
 {
     /// Leads; when it ends, nothing that rests on the lease is at work any more.
     async fn lead(&self, guard: &LeaseGuard, seat: Option<OwnSeat>) -> Ended {

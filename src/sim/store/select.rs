@@ -209,7 +209,8 @@ pub fn selectable(group: &str, resource: &str) -> &'static [&'static str] {
             "status.nominatedNodeName",
         ],
         ("", "nodes") => &["metadata.name", "spec.unschedulable"],
-        ("", "namespaces") | ("maint.dev", "maintenances") => &["metadata.name", "status.phase"],
+        ("", "namespaces") => &["metadata.name", "status.phase"],
+        ("maint.dev", "maintenances") => &["metadata.name", "spec.nodeName", "status.phase"],
         ("" | "events.k8s.io", "events") => {
             &["metadata.name", "metadata.namespace", "reason", "type", "involvedObject.name", "involvedObject.kind"]
         }

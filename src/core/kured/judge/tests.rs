@@ -1,7 +1,9 @@
 //! Table of the advice on flags.
 
+use serde_json::json;
+
 use super::*;
-use crate::facts::Container;
+use crate::gates::testing::good;
 
 /// kured as it should be.
 const GOOD: &[&str] =
@@ -164,4 +166,54 @@ fn what_hides_every_flag_is_told_once() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].status, found[0].reason), (Status::Unknown, Reason::KuredSettingUnreadable));
     assert!(found[0].does.contains("may be set by ConfigMap kured (envFrom)"), "{}", found[0].does);
+}
+
+fn installed(args: &[&str]) -> Facts {
+    let daemon_set = json!({
+        "metadata": {"name": "kured", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{
+            "name": "kured", "image": "ghcr.io/kubereboot/kured:1.23.0", "command": ["/usr/bin/kured"], "args": args,
+            "env": [{"name": "KURED_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        }]}}},
+        "status": {"desiredNumberScheduled": 3, "numberReady": 3},
+    });
+    Facts { daemon_sets: good(&[daemon_set]), ..Facts::default() }
+}
+
+#[test]
+fn a_kured_is_gated_where_its_url_leads_to_us() {
+    let mut settings = Settings::default();
+    settings.kured.hosts = vec!["gate.example".to_owned()];
+    let rows = [
+        ("http://maint/kured/$(KURED_NODE_ID)", true),
+        ("http://maint.maint:8080/kured/$(KURED_NODE_ID)", true),
+        ("http://maint.maint.svc.cluster.local/kured/$(KURED_NODE_ID)/", true),
+        ("http://gate.example:80/kured/$(KURED_NODE_ID)", true),
+        ("http://maint.maint/kured/worker2", false),
+        ("http://maint.other/kured/$(KURED_NODE_ID)", false),
+        ("http://maint.maint.svcx/kured/$(KURED_NODE_ID)", false),
+        ("http://maint.maint/kured/", false),
+        ("http://maint.maint/", false),
+        ("http://prometheus.monitoring:9090", false),
+        ("https://maint.maint/kured/$(KURED_NODE_ID)", false),
+    ];
+    for (url, wanted) in rows {
+        assert_eq!(is_gated(&installed(&[&format!("--prometheus-url={url}")]), &settings), wanted, "{url}");
+    }
+    assert!(!is_gated(&installed(&[]), &settings), "asks nobody");
+    assert!(!is_gated(&Facts::default(), &settings), "not read");
+}
+
+#[test]
+fn alerts_are_filtered_where_a_flag_says_so_or_nobody_knows() {
+    let rows = [
+        (installed(&[]), false),
+        (installed(&["--alert-filter-regexp=^maint"]), true),
+        (installed(&["--alert-filter-match-only"]), true),
+        (installed(&["--alert-filter-match-only=false"]), false),
+        (Facts::default(), true),
+    ];
+    for (facts, wanted) in rows {
+        assert_eq!(filters_alerts(&facts), wanted, "{:?}", facts.daemon_sets);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod frozen;
+mod questions;
 mod scenarios;
 mod seeds;
 

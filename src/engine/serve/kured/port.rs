@@ -1,0 +1,168 @@
+//! What an answer needs of the cluster: fresh reads of one node's matters, and two writes that need no lease.
+
+use std::future::Future;
+
+use maint_core::api::Asked;
+use maint_core::api::names::CONTROL_CONFIG_MAP;
+use maint_core::api::record::Maintenance as Record;
+use maint_core::facts::{
+    ConfigMap, DaemonSet, Facts, FailureKind, Item, Listed, Maintenance, Malformed, Node, Observation, Pod, Source,
+    SourceSpec,
+};
+use serde_json::Value;
+
+use crate::execute::WriteError;
+use crate::ports::{PageRequest, ReadError, Reader};
+use crate::request::Requests;
+use crate::runtime::Clock;
+
+/// Objects a page, and pages read at most: 10,000 DaemonSets, or records of one node.
+const PAGE: (u32, usize) = (500, 20);
+
+/// What was read for one question.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The node (or none of that name), the DaemonSets, maint's ConfigMap of control.
+    pub facts: Facts,
+    /// All records of the node.
+    pub records: Records,
+}
+
+/// All records of a node, or why they are not known. One that cannot be understood makes all of them unknown: it may be
+/// the one that counts.
+pub type Records = Result<Vec<Record>, String>;
+
+/// Reads, and the two writes.
+pub trait QuestionPort: Send + Sync + 'static {
+    /// The most recent state of what concerns a node, never a cache's.
+    fn view(&self, node: &str) -> impl Future<Output = View> + Send;
+
+    /// The pods of a node.
+    fn pods(&self, node: &str) -> impl Future<Output = Listed<Pod>> + Send;
+
+    /// Creates a pending record. False: one of that name exists.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    fn wish(&self, record: &Record) -> impl Future<Output = Result<bool, WriteError>> + Send;
+
+    /// Writes into a record that kured asked.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    fn asked(&self, record: &Record, asked: &Asked) -> impl Future<Output = Result<(), WriteError>> + Send;
+}
+
+/// Through a reader of lists and the port of requests. Only lists: the service has no right to `get` nodes, and a list
+/// by name costs the API server one read too.
+pub struct ApiQuestions<R> {
+    reader: R,
+    requests: Requests,
+    clock: Clock,
+    namespace: String,
+}
+
+impl<R: Reader> ApiQuestions<R> {
+    /// A port for maint's namespace.
+    #[must_use]
+    pub const fn new(reader: R, requests: Requests, clock: Clock, namespace: String) -> Self {
+        Self { reader, requests, clock, namespace }
+    }
+
+    async fn list<S: Source + Send>(
+        &self,
+        spec: &SourceSpec,
+        namespace: Option<&str>,
+        field_selector: Option<&str>,
+    ) -> Listed<S> {
+        let at = self.clock.now();
+        match self.documents(spec, namespace, field_selector).await {
+            Ok(documents) => Observation::Known { value: documents.iter().map(|one| item(spec, one)).collect(), at },
+            Err(ReadError::Absent) => Observation::Absent { at },
+            Err(error) => {
+                let kind = error.kind().unwrap_or(FailureKind::Server);
+                Observation::Failed { kind, detail: error.to_string(), at }
+            }
+        }
+    }
+
+    /// The objects of all pages; those that are no JSON that can be held, as their problem.
+    async fn documents(
+        &self,
+        spec: &SourceSpec,
+        namespace: Option<&str>,
+        field_selector: Option<&str>,
+    ) -> Result<Vec<Result<Value, String>>, ReadError> {
+        let mut documents = Vec::new();
+        let mut token: Option<String> = None;
+        for _ in 0..PAGE.1 {
+            let continue_token = token.as_deref();
+            let limit = PAGE.0;
+            let request = PageRequest { spec, namespace, field_selector, label_selector: None, continue_token, limit };
+            let page = self.reader.list_page(&request).await?;
+            documents.extend(
+                page.items.iter().map(|raw| serde_json::from_str(raw.get()).map_err(|error| error.to_string())),
+            );
+            match page.continue_token {
+                None => return Ok(documents),
+                next => token = next,
+            }
+        }
+        Err(ReadError::Server(format!("the list of {} does not end", spec.resource)))
+    }
+
+    async fn records(&self, node: &str) -> Records {
+        let selector = format!("spec.nodeName={node}");
+        let documents = self.documents(&Maintenance::SPEC, None, Some(&selector)).await;
+        let documents = documents.map_err(|error| format!("the records could not be read: {error}"))?;
+        let mut found = documents.into_iter().map(record).collect::<Result<Vec<Record>, String>>()?;
+        // A server that passes the selector over must not show us others' records as this node's.
+        found.retain(|record| record.spec.node_name == node);
+        Ok(found)
+    }
+}
+
+fn item<S: Source>(spec: &SourceSpec, document: &Result<Value, String>) -> Item<S> {
+    match document {
+        Ok(value) => S::item(value),
+        Err(problem) => Item::Malformed(Malformed {
+            object: format!("{} without a name", spec.kind),
+            path: "(whole object)".to_owned(),
+            problem: format!("cannot be read: {problem}"),
+        }),
+    }
+}
+
+fn record(document: Result<Value, String>) -> Result<Record, String> {
+    let value = document.map_err(|problem| format!("a record cannot be read: {problem}"))?;
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name").to_owned();
+    serde_json::from_value(value).map_err(|error| format!("the record {name} cannot be understood: {error}"))
+}
+
+impl<R: Reader + 'static> QuestionPort for ApiQuestions<R> {
+    async fn view(&self, node: &str) -> View {
+        let (of_node, control) = (format!("metadata.name={node}"), format!("metadata.name={CONTROL_CONFIG_MAP}"));
+        let mut facts = Facts::default();
+        let records;
+        (facts.nodes, facts.daemon_sets, facts.config_maps, records) = tokio::join!(
+            biased;
+            self.list::<Node>(&Node::SPEC, None, Some(&of_node)),
+            self.list::<DaemonSet>(&DaemonSet::SPEC, None, None),
+            self.list::<ConfigMap>(&ConfigMap::SPEC, Some(&self.namespace), Some(&control)),
+            self.records(node),
+        );
+        View { facts, records }
+    }
+
+    async fn pods(&self, node: &str) -> Listed<Pod> {
+        self.list(&Pod::ON_TARGET, None, Some(&format!("spec.nodeName={node}"))).await
+    }
+
+    async fn wish(&self, record: &Record) -> Result<bool, WriteError> {
+        self.requests.wish(record).await
+    }
+
+    async fn asked(&self, record: &Record, asked: &Asked) -> Result<(), WriteError> {
+        self.requests.asked(record, asked).await
+    }
+}
