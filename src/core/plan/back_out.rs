@@ -11,7 +11,7 @@ use super::run::{ActionPod, LOOK_SECONDS, Run, SOON_SECONDS, Target};
 use super::time::{after, parse_time};
 use super::words::Standing;
 use super::{Act, closing, taken};
-use crate::api::{Action, Outcome, Phase};
+use crate::api::{Action, MessageKind, Outcome, Phase};
 use crate::facts::Node;
 
 /// `--request-timeout` of kube-apiserver: a create that was sent is done or refused by then. In seconds.
@@ -32,6 +32,8 @@ pub(super) fn step(run: &mut Run<'_>) {
     }
     // Before anything else is put back, and under a halt too: it is no new act on the node.
     if !closing::is_closed(run, node) {
+        let what = run.status.message.clone();
+        run.tell_if_slow(MessageKind::Held, "critical", &what);
         return;
     }
     if waits(run) {

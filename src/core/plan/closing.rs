@@ -8,8 +8,8 @@ use super::grant::id_of;
 use super::lock::{LOOK_AT_LOCK, Released};
 use super::run::{Run, SOON_SECONDS};
 use super::time::{after, parse_time, stamp};
-use crate::api::QuestionSource;
 use crate::api::record::Closing;
+use crate::api::{MessageKind, QuestionSource};
 use crate::facts::Node;
 use crate::kured::Places;
 
@@ -17,6 +17,19 @@ use crate::kured::Places;
 const ELSEWHERE_SECONDS: i64 = 15 * 60;
 
 impl Run<'_> {
+    /// A wait has a limit: a person is told once that what was withdrawn is still not closed, or not known to be over.
+    pub(super) fn tell_if_slow(&mut self, kind: MessageKind, severity: &str, what: &str) {
+        let limit = self.status.limits.as_ref().map_or(0, |limits| limits.handover_seconds);
+        let since = parse_time(self.status.step_started_at.as_ref());
+        let late = since.is_none_or(|since| self.input.now >= after(since, limit));
+        let warning = format!("what kured was granted was not over {limit} s after it was taken back");
+        if late && !self.status.warnings.contains(&warning) {
+            self.warn(warning);
+            let text = format!("{}: {what}. Look: maint show {}", self.node_name(), self.name());
+            self.tell(kind, severity, text);
+        }
+    }
+
     /// Whether nobody can act on a withdrawn grant any more.
     pub(super) fn is_spent(&self, closing: &Closing, node: Option<&Node>) -> bool {
         let Some(node) = node else { return true };

@@ -6,7 +6,7 @@ use super::act::{LockChange, SetLock};
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS};
 use super::time::stamp;
 use super::{Act, phase_of};
-use crate::api::Phase;
+use crate::api::{MessageKind, Phase};
 use crate::facts::{DaemonSet, Node, Observation};
 use crate::kured::{Place, Places, hold, places};
 
@@ -251,12 +251,14 @@ pub(super) fn may_end(run: &mut Run<'_>, node: Option<&Node>) -> bool {
     }
     run.acts.extend(ours.take);
     let until = run.until_spent();
-    run.still(&match ours.why_not {
+    let what = match ours.why_not {
         None => format!("kured's lock stays ours {until}"),
         Some(why) => {
             format!("kured's lock cannot be taken to close the grant: {why} ({LOOK_AT_LOCK}); it waits {until}")
         }
-    });
+    };
+    run.still(&what);
+    run.tell_if_slow(MessageKind::BackedOut, "warning", &format!("no other node can start, {what}"));
     run.look_again_in(LOOK_SECONDS);
     false
 }

@@ -35,6 +35,12 @@ pub(super) fn is_taken(run: &mut Run<'_>) -> bool {
 pub(super) fn booted_on_it(run: &mut Run<'_>, node: &Node) -> bool {
     let open =
         run.status.intent.is_some() || run.closing().is_some_and(|closing| closing.used || closing.taken_at.is_none());
+    // A node that goes down after kured lost the lock it had taken: somebody wiped it, and kured went on.
+    let goes_down = run.closing().is_some_and(|closing| closing.used) && !Run::is_ready(node);
+    if run.is_kureds() && goes_down {
+        commit_grant(run, "the node goes down although kured's lock is gone");
+        return true;
+    }
     if !run.is_kureds() || !open || !run.has_new_boot(node) {
         return false;
     }

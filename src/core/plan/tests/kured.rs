@@ -56,6 +56,8 @@ pub(super) struct Kured {
     pub drains_fail: u32,
     pub restarts_draining: u32,
     pub commands_fail: u32,
+    /// Somebody meddled with the node or the lock: between two looks of ours that cannot be prevented.
+    pub meddled: bool,
     /// How often it took its lock.
     pub acquired: u32,
     at: At,
@@ -78,6 +80,7 @@ impl Default for Kured {
             drains_fail: 0,
             restarts_draining: 0,
             commands_fail: 0,
+            meddled: false,
             acquired: 0,
             at: At::Idle,
             due: false,
@@ -213,7 +216,7 @@ impl Scene {
             // It could not be read, or is already held.
             return self.idle(at);
         }
-        if self.kured().gated {
+        if self.kured().gated && !self.kured().meddled {
             self.assert_may_go();
         }
         let entry = json!({

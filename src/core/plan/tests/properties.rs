@@ -24,6 +24,9 @@ const EVENTS: &[(&str, fn(&mut Play))] = &[
     ("kured's drain fails", kured_fails), ("its command fails", command_fails),
 ];
 
+/// What may come between our last look and kured's lock.
+const MEDDLING: &[&str] = &["uncordon", "recordon", "replace node", "remove node", "wipe lock", "garble lock"];
+
 const SPECS: &[fn() -> MaintenanceSpec] = &[
     reboot,
     by_hand,
@@ -96,6 +99,9 @@ proptest! {
                 play.turn();
             }
             EVENTS[event].1(&mut play);
+            if let Some(kured) = &mut play.scene.kured {
+                kured.meddled |= MEDDLING.contains(&EVENTS[event].0);
+            }
             held |= EVENTS[event].0.contains("hold");
         }
         end_well(&mut play);
