@@ -4,6 +4,9 @@ pub mod check;
 mod conformance;
 mod deploy;
 mod kured;
+mod kured_faults;
+mod kured_night;
+pub mod kured_partner;
 mod plane;
 mod reboots;
 mod run;
@@ -51,6 +54,8 @@ pub fn all() -> Vec<Case> {
         kured::cases(),
         run::cases(),
         deploy::cases(),
+        kured_night::cases(),
+        kured_faults::cases(),
     ]
     .into_iter()
     .flatten()

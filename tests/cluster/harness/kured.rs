@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ struct Node {
     process: Mutex<Option<Process>>,
     lives: AtomicU64,
     pid: AtomicU32,
+    /// Nobody starts it anew.
+    alone: AtomicBool,
     down_seconds: u64,
 }
 
@@ -73,6 +75,26 @@ impl Kureds {
         let shown: Vec<String> = flags.iter().map(|flag| flag.replace("{node}", "$(KURED_NODE_ID)")).collect();
         let body = daemonset(form, NAMESPACE, "1.23.0", &shown);
         client.ensure(DAEMONSET.trim_end_matches("/kured"), &body).await?;
+        Self::processes(cluster, &flags, down_seconds).await
+    }
+
+    /// The same where the DaemonSet is there already: the processes have its flags, and these behind them. Only account
+    /// and rights are made.
+    pub async fn of_daemonset(cluster: &Arc<Cluster>, flags: &[&str], down_seconds: u64) -> Result<Self> {
+        let client = cluster.any_client().await?;
+        for (path, object) in access(Form::Manifest, NAMESPACE) {
+            client.ensure(&path, &object).await?;
+        }
+        let object = client.get(DAEMONSET).await?;
+        let container = &object["spec"]["template"]["spec"]["containers"][0];
+        let words = |key: &str| container[key].as_array().cloned().unwrap_or_default();
+        let mut all: Vec<String> = words("command").into_iter().skip(1).chain(words("args")).map(flag_of).collect();
+        all.extend(flags.iter().map(|flag| (*flag).to_string()));
+        Self::processes(cluster, &all, down_seconds).await
+    }
+
+    async fn processes(cluster: &Arc<Cluster>, flags: &[String], down_seconds: u64) -> Result<Self> {
+        let client = cluster.any_client().await?;
         let mut nodes = Vec::new();
         for index in 1..=NODES {
             let folder = cluster.folder().join(format!("kured-{index}"));
@@ -87,6 +109,7 @@ impl Kureds {
                 process: Mutex::default(),
                 lives: AtomicU64::new(0),
                 pid: AtomicU32::new(0),
+                alone: AtomicBool::new(false),
                 down_seconds,
             };
             node.forget();
@@ -136,6 +159,21 @@ impl Kureds {
         Ok(())
     }
 
+    /// Lets it work again.
+    pub fn mend_reboot(&self, name: &str) -> Result<()> {
+        self.node(name)?.write_reboot_command()
+    }
+
+    /// SIGKILL, and nobody starts the next process until the node is looked after again.
+    pub fn leave_alone(&self, name: &str, alone: bool) -> Result<()> {
+        let node = self.node(name)?;
+        node.alone.store(alone, Ordering::Relaxed);
+        if alone {
+            node.kill();
+        }
+        Ok(())
+    }
+
     /// SIGKILL; the next process begins 5 s later.
     pub fn kill(&self, name: &str) -> Result<()> {
         self.node(name)?.kill();
@@ -168,6 +206,11 @@ impl Drop for Kureds {
             node.kill();
         }
     }
+}
+
+/// A flag of the manifest; only a kubelet puts the node's name in.
+fn flag_of(word: Value) -> String {
+    word.as_str().unwrap_or_default().replace("$(KURED_NODE_ID)", "{node}")
 }
 
 async fn token(client: &Client) -> Result<String> {
@@ -231,10 +274,11 @@ impl Node {
         arguments.push("KUBERNETES_SERVICE_PORT=6443".to_string());
         arguments.push(format!("KURED_NODE_ID={}", node_name(self.index)));
         arguments.extend([own.display().to_string(), crate::kured::WORD.to_string()]);
+        // Of two flags of a name the last one counts: nothing may lead out of here.
+        arguments.extend(self.flags.iter().cloned());
         arguments.push(format!("--credentials={}", self.folder.display()));
         arguments.push(format!("--reboot-sentinel={}", self.sentinel().display()));
         arguments.push(format!("--reboot-command={}", self.folder.join("reboot").display()));
-        arguments.extend(self.flags.iter().cloned());
         let spec = Spec {
             name: self.name(),
             namespace: self.cluster.network.path(&format!("n{}", self.index)),
@@ -283,7 +327,7 @@ impl Node {
                 fs::remove_file(self.sentinel()).ok();
                 self.cluster.reboot(&node_name(self.index), self.down_seconds).await?;
                 self.come_back().await?;
-            } else if self.has_ended() {
+            } else if self.has_ended() && !self.alone.load(Ordering::Relaxed) {
                 tokio::time::sleep(RESTART).await;
                 if self.is_up() {
                     self.start()?;

@@ -2,8 +2,8 @@
 //! account of its own, so that the audit log tells them apart.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -13,39 +13,25 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::audit::Log;
-use super::net::NODES;
+use super::net::{HUB, NODES};
 use super::process::{Process, Spec};
 use super::wait::{self, Limit};
 use super::webhooks::Webhooks;
-use super::{Cluster, objects};
+use super::{Cluster, maint_settings as settings, objects};
 
 /// maint's own namespace.
 pub const NAMESPACE: &str = "maint";
 /// The records.
 pub const RECORDS: &str = "/apis/maint.dev/v1alpha1/maintenances";
 /// The reports.
-const REPORTS: &str = "/apis/maint.dev/v1alpha1/maintenancereports";
+pub const REPORTS: &str = "/apis/maint.dev/v1alpha1/maintenancereports";
 /// The leader's Lease.
-const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint";
+pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint";
 /// Two replicas, as in a real installation.
 pub const REPLICAS: [&str; 2] = ["maint-a", "maint-b"];
-
-/// Seconds for which a Lease must be seen unchanged. The leader must know its Lease to last longer than the 8 s that
-/// a write may take: 11 s are left just before a renewal.
-const ELECTION: &str = "[election]\nlease_seconds = 15\nrenew_deadline_seconds = 12\nretry_seconds = 1\n";
-
-/// Short times, so that a run is over in half a minute.
-const RUN: [(&str, u64); 9] = [
-    ("start_timeout_seconds", 90),
-    ("drain_timeout_seconds", 90),
-    ("handover_timeout_seconds", 60),
-    ("return_timeout_seconds", 120),
-    ("verify_timeout_seconds", 90),
-    ("settle_timeout_seconds", 120),
-    ("sweeps", 2),
-    ("sweep_interval_seconds", 2),
-    ("settle_for_seconds", 3),
-];
+/// Where they listen, in the hub.
+pub const ADDRESSES: [SocketAddr; 2] =
+    [SocketAddr::new(IpAddr::V4(HUB), 18_080), SocketAddr::new(IpAddr::V4(HUB), 18_081)];
 
 /// A verb that watches a run to its end.
 const VERB: Limit = Limit::seconds("verb", 150);
@@ -57,6 +43,8 @@ pub struct Maint {
     cluster: Arc<Cluster>,
     pub webhooks: Webhooks,
     config: PathBuf,
+    /// The settings but for their top.
+    tables: String,
     kubeconfigs: BTreeMap<String, PathBuf>,
     replicas: BTreeMap<String, Process>,
     /// Flags of every replica.
@@ -66,7 +54,12 @@ pub struct Maint {
 impl Maint {
     /// Installs CRDs, namespace, accounts and settings. Each of `run` replaces a time of the settings' table `[run]`.
     pub async fn install(cluster: &Arc<Cluster>, run: &[(&str, u64)]) -> Result<Self> {
-        let mut maint = Self::settings(cluster, run).await?;
+        Self::install_with(cluster, run, "").await
+    }
+
+    /// The same with further keys of the settings' top.
+    pub async fn install_with(cluster: &Arc<Cluster>, run: &[(&str, u64)], top: &str) -> Result<Self> {
+        let mut maint = Self::settings(cluster, run, top).await?;
         maint.objects().await?;
         Ok(maint)
     }
@@ -74,7 +67,12 @@ impl Maint {
     /// Only the settings: the cluster has what the manifests of `deploy/` have made, and both replicas are the service
     /// account of those, with its rights and the probe's account.
     pub async fn of_manifests(cluster: &Arc<Cluster>) -> Result<Self> {
-        let mut maint = Self::settings(cluster, &[]).await?;
+        Self::of_manifests_with(cluster, "").await
+    }
+
+    /// The same with further keys of the settings' top.
+    pub async fn of_manifests_with(cluster: &Arc<Cluster>, top: &str) -> Result<Self> {
+        let mut maint = Self::settings(cluster, &[], top).await?;
         for name in REPLICAS {
             maint.kubeconfigs.insert(name.to_string(), cluster.kubeconfig_for(NAMESPACE, "maint").await?);
         }
@@ -82,39 +80,29 @@ impl Maint {
         Ok(maint)
     }
 
-    async fn settings(cluster: &Arc<Cluster>, run: &[(&str, u64)]) -> Result<Self> {
+    async fn settings(cluster: &Arc<Cluster>, run: &[(&str, u64)], top: &str) -> Result<Self> {
         let webhooks = Webhooks::start().await?;
         let folder = cluster.folder().join("maint");
         fs::create_dir_all(&folder)?;
-        let mut times: BTreeMap<&str, u64> = RUN.into_iter().collect();
-        times.extend(run.iter().copied());
-        let mut text = format!("namespace = \"{NAMESPACE}\"\n[run]\n");
-        for (key, value) in times {
-            writeln!(text, "{key} = {value}")?;
-        }
-        text.push_str(ELECTION);
-        text.push_str("[action.pod]\nenabled = true\nimage = \"test\"\n");
-        let receivers = [
-            ("slack", "chat", webhooks.slack_url()),
-            ("webhook", "pager", webhooks.json_url()),
-            ("webhook", "dead", Webhooks::dead_url()),
-        ];
-        for (kind, name, url) in receivers {
-            let file = folder.join(format!("{name}-url"));
-            fs::write(&file, url)?;
-            let file = file.display();
-            writeln!(text, "[[notify.{kind}]]\nname = \"{name}\"\nurl_file = \"{file}\"\nallow_insecure = true")?;
-        }
+        let text = settings::tables(&folder, &webhooks, run)?;
         let config = folder.join("maint.toml");
-        fs::write(&config, text)?;
-        Ok(Self {
+        let maint = Self {
             cluster: cluster.clone(),
             webhooks,
             config,
+            tables: text,
             kubeconfigs: BTreeMap::new(),
             replicas: BTreeMap::new(),
             flags: Vec::new(),
-        })
+        };
+        maint.write_settings(top)?;
+        Ok(maint)
+    }
+
+    /// Writes the settings anew with other keys at their top; a replica reads them when it starts.
+    pub fn write_settings(&self, top: &str) -> Result<()> {
+        let text = format!("namespace = \"{NAMESPACE}\"\n{top}\n{}", self.tables);
+        fs::write(&self.config, text).with_context(|| format!("cannot write {}", self.config.display()))
     }
 
     /// Installs it and starts both replicas; the first leads. Each begins with the API server of its number.
@@ -161,7 +149,7 @@ impl Maint {
         let index = REPLICAS.iter().position(|one| *one == name).context("no such replica")?;
         let kubeconfig = self.kubeconfigs.get(name).context("it has no kubeconfig")?;
         let mut arguments: Vec<String> = ["-v", "serve", "--listen"].map(String::from).to_vec();
-        arguments.push(format!("127.0.0.1:{}", 18080 + index));
+        arguments.push(ADDRESSES[index].to_string());
         for (flag, value) in [
             ("--pod-name", name.to_string()),
             ("--kubeconfig", kubeconfig.display().to_string()),
@@ -194,6 +182,15 @@ impl Maint {
         if let Some(mut process) = self.replicas.remove(name) {
             process.kill();
         }
+    }
+
+    /// SIGKILL, and its Lease is as if it had run out: it is dead, so that nobody's time is lost by waiting for that.
+    pub async fn kill_leader(&mut self) -> Result<(String, i64)> {
+        let (leader, term) = self.leader().await?.context("nobody leads")?;
+        self.kill(&leader);
+        let free = json!({ "spec": { "holderIdentity": null } });
+        self.cluster.any_client().await?.merge(LEASE, &free).await?;
+        Ok((leader, term))
     }
 
     /// Freezes it, or lets it go on.

@@ -14,6 +14,7 @@ pub mod kubelet;
 pub mod kured;
 pub mod longhorn;
 pub mod maint;
+mod maint_settings;
 pub mod metrics;
 pub mod net;
 pub mod objects;
@@ -22,6 +23,7 @@ pub mod process;
 pub mod proxy;
 mod reset;
 pub mod run;
+pub mod service;
 pub mod verbs;
 pub mod wait;
 pub mod webhooks;
@@ -83,7 +85,7 @@ pub struct Cluster {
     pub(crate) network: Network,
     pub(crate) hub: Runtime,
     // Their threads hold the namespaces of the nodes, where proxies and kubelets live.
-    _nodes: Vec<Runtime>,
+    pub(crate) nodes: Vec<Runtime>,
     pub(crate) run: Arc<RunFolder>,
     down: AtomicBool,
 }
@@ -129,7 +131,7 @@ impl Cluster {
             binaries,
             network,
             hub,
-            _nodes: nodes,
+            nodes,
             run,
             down: AtomicBool::new(false),
         });
