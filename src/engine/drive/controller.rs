@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 
 use super::outbox::{Courier, Outbox};
 use super::records::Records;
-use super::watch::{Changed, watch};
+use super::watch::{Changed, Watched, Watches, watch};
 use super::{Driver, DriverEnd, Ports};
-use crate::execute::{Fenced, RECORDS};
+use crate::execute::Fenced;
 use crate::lead::LeaseGuard;
 use crate::ports::Observe;
 use crate::runtime::Env;
@@ -39,8 +39,8 @@ pub enum Ended {
 pub struct Controller<O, F, R> {
     /// The world.
     pub ports: Arc<Ports<O, F, R>>,
-    /// A client for the watches that wake; none where nothing can be watched.
-    pub watches: Option<kube::Client>,
+    /// The watches that wake; none where nothing can be watched.
+    pub watches: Option<Arc<dyn Watches>>,
     /// Time and tasks.
     pub env: Env,
     /// The lease.
@@ -155,11 +155,11 @@ where
     }
 
     fn watch_records(&self, changed: mpsc::Sender<String>) -> Option<JoinHandle<Option<()>>> {
-        let client = self.watches.clone()?;
+        let watches = self.watches.clone()?;
         let clock = self.env.clock.clone();
         Some(self.env.tasks.spawn(async move {
             let mut known: BTreeMap<String, (i64, bool)> = BTreeMap::new();
-            watch(&client, &clock, RECORDS, |record| {
+            watch(&*watches, &clock, &Watched::Records, |record| {
                 // What a driver itself wrote wakes nobody: it would look at the whole world once more after each write,
                 // and where that look writes again, for ever.
                 let Changed { name, asked } = record;
@@ -173,11 +173,11 @@ where
     }
 
     fn watch_node(&self, node: &str, wake: Arc<Notify>) -> Option<JoinHandle<Option<()>>> {
-        let client = self.watches.clone()?;
+        let watches = self.watches.clone()?;
         let clock = self.env.clock.clone();
-        let path = format!("/api/v1/nodes?fieldSelector=metadata.name%3D{node}");
+        let node = Watched::Node(node.to_owned());
         Some(self.env.tasks.spawn(async move {
-            watch(&client, &clock, &path, |_| wake.notify_one()).await;
+            watch(&*watches, &clock, &node, |_| wake.notify_one()).await;
         }))
     }
 }

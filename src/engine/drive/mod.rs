@@ -14,3 +14,4 @@ pub use controller::{Controller, Ended};
 pub use driver::{Driver, DriverEnd, Ports};
 pub use outbox::Courier;
 pub use records::{KubeRecords, Records};
+pub use watch::{Changed, Changes, KubeWatches, Watched, Watches};

@@ -9,13 +9,16 @@ mod error;
 mod node;
 mod port;
 
+use std::sync::Arc;
+
 use http::Method;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
 use maint_core::plan::{Act, Eviction, FINALIZER};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-pub use call::{Form, WRITE_LIMIT, send};
+pub use call::{Calls, Form, KubeCalls, WRITE_LIMIT, message_of, send};
 pub use error::WriteError;
 pub use port::{Fenced, Performed};
 
@@ -25,10 +28,9 @@ use crate::runtime::Clock;
 /// Path of the records.
 pub const RECORDS: &str = "/apis/maint.dev/v1alpha1/maintenances";
 
-/// Writes through a kube client.
-pub struct KubeFenced {
-    client: kube::Client,
-    clock: Clock,
+/// Writes through calls to the API: those of a kube client, or of whatever answers alike.
+pub struct KubeFenced<C = KubeCalls> {
+    calls: C,
     settings: Settings,
 }
 
@@ -36,9 +38,19 @@ impl KubeFenced {
     /// A writer. The client must not retry by itself.
     #[must_use]
     pub const fn new(client: kube::Client, clock: Clock, settings: Settings) -> Self {
-        Self { client, clock, settings }
+        Self::through(KubeCalls::new(client, clock), settings)
     }
+}
 
+impl<C> KubeFenced<C> {
+    /// A writer through these calls.
+    #[must_use]
+    pub const fn through(calls: C, settings: Settings) -> Self {
+        Self { calls, settings }
+    }
+}
+
+impl<C: Calls> KubeFenced<C> {
     async fn call(
         &self,
         guard: &LeaseGuard,
@@ -46,10 +58,10 @@ impl KubeFenced {
         path: &str,
         form: Form,
         body: &Value,
-    ) -> Result<Value, WriteError> {
+    ) -> Result<Arc<Value>, WriteError> {
         // The lease must outlive the longest time that this request can be on its way.
         guard.check(WRITE_LIMIT).map_err(|error| WriteError::NotLeading(error.to_string()))?;
-        let answer = send(&self.client, &self.clock, method.clone(), path, form, Some(body)).await;
+        let answer = self.calls.call(method.clone(), path, form, Some(body)).await;
         match &answer {
             Ok(_) => tracing::debug!(%method, path, "wrote"),
             Err(error) => tracing::info!(%method, path, category = error.category(), %error, "did not write"),
@@ -85,7 +97,7 @@ impl KubeFenced {
         Ok(Performed { refused })
     }
 
-    async fn finalizer(&self, guard: &LeaseGuard, record: &Maintenance, wanted: bool) -> Result<Value, WriteError> {
+    async fn finalizer(&self, guard: &LeaseGuard, record: &Maintenance, wanted: bool) -> Result<Arc<Value>, WriteError> {
         let mut finalizers = record.metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|one| one != FINALIZER);
         if wanted {
@@ -99,7 +111,7 @@ impl KubeFenced {
     }
 }
 
-impl Fenced for KubeFenced {
+impl<C: Calls> Fenced for KubeFenced<C> {
     async fn write_status(
         &self,
         guard: &LeaseGuard,
@@ -112,11 +124,11 @@ impl Fenced for KubeFenced {
         let name = record.metadata.name.as_deref().unwrap_or_default();
         let path = format!("{RECORDS}/{name}/status?fieldManager=maint");
         let answer = self.call(guard, Method::PUT, &path, Form::Json, &body).await?;
-        serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+        Maintenance::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
     async fn perform(&self, guard: &LeaseGuard, record: &Maintenance, act: &Act) -> Result<Performed, WriteError> {
-        let done = |_: Value| Performed::default();
+        let done = |_: Arc<Value>| Performed::default();
         match act {
             Act::AddFinalizer => self.finalizer(guard, record, true).await.map(done),
             Act::RemoveFinalizer => match self.finalizer(guard, record, false).await {

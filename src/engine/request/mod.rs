@@ -3,12 +3,15 @@
 //! None of this needs a lease, and none of it can touch a cordon, a pod or a record's status: this port has no way to
 //! express that.
 
+use std::sync::Arc;
+
 use http::Method;
 use maint_core::api::names;
 use maint_core::api::record::{Maintenance, Word};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::execute::{Form, RECORDS, WriteError, send};
+use crate::execute::{Calls, Form, KubeCalls, RECORDS, WriteError};
 use crate::runtime::Clock;
 
 /// The spec fields that may change after creation.
@@ -37,11 +40,10 @@ impl Field {
     }
 }
 
-/// Asks through a kube client.
+/// Asks through calls to the API: those of a kube client, or of whatever answers alike.
 #[derive(Clone)]
-pub struct Requests {
-    client: kube::Client,
-    clock: Clock,
+pub struct Requests<C = KubeCalls> {
+    calls: C,
     namespace: String,
 }
 
@@ -49,11 +51,21 @@ impl Requests {
     /// A port for maint's namespace.
     #[must_use]
     pub const fn new(client: kube::Client, clock: Clock, namespace: String) -> Self {
-        Self { client, clock, namespace }
+        Self::through(KubeCalls::new(client, clock), namespace)
     }
+}
 
-    async fn call(&self, method: Method, path: &str, form: Form, body: &Value) -> Result<Value, WriteError> {
-        send(&self.client, &self.clock, method, path, form, Some(body)).await
+impl<C> Requests<C> {
+    /// A port for maint's namespace, through these calls.
+    #[must_use]
+    pub const fn through(calls: C, namespace: String) -> Self {
+        Self { calls, namespace }
+    }
+}
+
+impl<C: Calls> Requests<C> {
+    async fn call(&self, method: Method, path: &str, form: Form, body: &Value) -> Result<Arc<Value>, WriteError> {
+        self.calls.call(method, path, form, Some(body)).await
     }
 
     /// Creates a record.
@@ -63,7 +75,7 @@ impl Requests {
     pub async fn create(&self, record: &Maintenance) -> Result<Maintenance, WriteError> {
         let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
         let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, &body).await?;
-        serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+        Maintenance::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
     /// Says a word in a record. With the record's resourceVersion it is a compare-and-swap: of two that claim a

@@ -10,7 +10,7 @@ use maint_core::config::{NotifyError, Settings};
 use super::{Health, Replica, ReplicaEnd, listen};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
 use crate::deliver::receivers;
-use crate::drive::{KubeRecords, Ports};
+use crate::drive::{KubeRecords, KubeWatches, Ports};
 use crate::execute::{KubeFenced, RECORDS};
 use crate::lead::{ClientSource, KubernetesLease, LeadError};
 use crate::observe::{KubeReader, Observer, expected};
@@ -93,7 +93,7 @@ pub async fn serve(
             records: KubeRecords::new(call.clone(), clock.clone()),
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), sources),
-        watches: Some(call),
+        watches: Some(Arc::new(KubeWatches::new(call))),
         receivers: receivers(&settings.notify)?,
         pod: options.pod.clone(),
         node: options.node.clone(),

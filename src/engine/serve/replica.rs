@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Health;
 use crate::deliver::{Post, deliver};
-use crate::drive::{Controller, Courier, Ended, Ports, Records};
+use crate::drive::{Controller, Courier, Ended, Ports, Records, Watches};
 use crate::execute::Fenced;
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
 use crate::ports::Observe;
@@ -28,8 +28,8 @@ pub struct Replica<O, F, R, L, P> {
     pub ports: Arc<Ports<O, F, R>>,
     /// The Lease.
     pub lease: L,
-    /// A client for the watches that wake; none where nothing can be watched.
-    pub watches: Option<kube::Client>,
+    /// The watches that wake; none where nothing can be watched.
+    pub watches: Option<Arc<dyn Watches>>,
     /// Receivers of messages.
     pub receivers: Vec<P>,
     /// Name of our own pod, or of this process.

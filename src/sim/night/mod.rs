@@ -1,13 +1,15 @@
 //! A night: real replicas of the service on the simulated cluster, people, faults, and what came of it.
 //!
 //! Nothing of the service is replaced but the connection: election, observer, drivers, writer and delivery are the
-//! ones that run on a real cluster. A seed and a plan are the whole night: the same pair gives the same trace.
+//! ones that run on a real cluster. What the connection is, the [`Shell`] says: the real client, or typed ports. A
+//! seed and a plan are the whole night in a shell: the same pair gives the same trace.
 
 pub mod cluster;
 mod end;
 mod people;
 mod replica;
 pub mod scenario;
+mod shell;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,7 @@ pub use end::End;
 pub use people::Person;
 pub use replica::Mailbag;
 pub use scenario::{SCENARIOS, Scenario};
+pub use shell::Shell;
 
 use crate::clock::{Clock, sleep};
 use crate::faults::{Chances, Fault, Faults};
@@ -31,6 +34,7 @@ use crate::invariants::{self, History, Rules, Violation};
 use crate::random::Random;
 use crate::store::http::{Cluster, Cut, Inner};
 use crate::store::{ObjectKey, object};
+use crate::typed::Decoded;
 use crate::world::{self, SharedWorld, World};
 
 /// The node that is maintained. Its API server is the one that the first replica talks to.
@@ -82,6 +86,8 @@ pub struct Night {
     pub record: Option<Maintenance>,
     /// The history, for further checks.
     pub history: History,
+    /// Objects that the typed shell decoded.
+    pub decoded: u64,
 }
 
 /// The parts of a night while it runs.
@@ -90,6 +96,10 @@ pub struct Stage {
     pub cluster: Arc<Cluster>,
     /// The world.
     pub world: SharedWorld,
+    /// How the service and people reach it.
+    pub shell: Shell,
+    /// What the typed shell has decoded.
+    decoded: Arc<Decoded>,
     /// The settings of the service.
     pub settings: Arc<Settings>,
     /// What was delivered.
@@ -99,7 +109,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    fn new(scenario: &Scenario, plan: &Plan) -> Self {
+    fn new(shell: Shell, scenario: &Scenario, plan: &Plan) -> Self {
         let begin: Timestamp = BEGIN.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let clock = Clock::starting_at(begin);
         let cluster = Cluster::new(plan.seed, clock, 3);
@@ -112,6 +122,8 @@ impl Stage {
         Self {
             cluster,
             world: Arc::new(Mutex::new(world)),
+            shell,
+            decoded: Arc::default(),
             settings: Arc::new(cluster::settings(scenario)),
             mail: Mailbag::default(),
             plan: plan.clone(),
@@ -176,8 +188,8 @@ impl Stage {
 }
 
 /// Plays one night of a scenario. Needs a tokio runtime of one thread whose time is paused.
-pub async fn play(scenario: &Scenario, plan: &Plan) -> Night {
-    let stage = Arc::new(Stage::new(scenario, plan));
+pub async fn play(shell: Shell, scenario: &Scenario, plan: &Plan) -> Night {
+    let stage = Arc::new(Stage::new(shell, scenario, plan));
     let initial = stage.cluster.lock().store.snapshot();
     {
         let mut inner = stage.cluster.lock();
@@ -258,6 +270,7 @@ fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Ni
         seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
         record,
         history,
+        decoded: stage.decoded.count(),
     }
 }
 

@@ -11,6 +11,7 @@ pub mod http;
 pub mod kinds;
 mod managed;
 pub mod object;
+pub mod passage;
 pub mod patch;
 pub mod proxy;
 mod read;
@@ -32,6 +33,7 @@ use serde_json::Value;
 
 pub use delete::{DeleteOptions, Deleted};
 pub use error::Refusal;
+pub use evict::EvictionRefused;
 pub use kinds::{Kind, Kinds, Resource};
 pub use read::{ListOptions, Listing};
 pub use write::Part;
