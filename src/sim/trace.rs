@@ -138,6 +138,12 @@ impl Trace {
         &self.steps
     }
 
+    /// Takes the steps that were kept; numbers and hash go on.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.steps)
+    }
+
     /// The hash over every line and every body.
     #[must_use]
     pub const fn hash(&self) -> u64 {

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::store::object::At as _;
 use super::views::{self, KURED_LOCK, changes};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
@@ -16,7 +17,7 @@ fn lease(objects: &Objects) -> Option<&Value> {
 }
 
 fn ends(lease: &Value) -> Option<Timestamp> {
-    let seconds = lease.pointer("/spec/leaseDurationSeconds")?.as_i64()?;
+    let seconds = lease.at("/spec/leaseDurationSeconds")?.as_i64()?;
     object::time(lease, "/spec/renewTime")?.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
@@ -68,7 +69,7 @@ pub fn only_the_leader_writes(rules: &Rules, history: &History) -> Vec<Violation
         if ends(lease).is_none_or(|end| step.at >= end) {
             return bad("after its lease had run out".to_owned());
         }
-        let term = lease.pointer("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
+        let term = lease.at("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
         for written in terms(step) {
             if written != term {
                 bad(format!("under term {written} in term {term}"));
@@ -81,7 +82,7 @@ pub fn only_the_leader_writes(rules: &Rules, history: &History) -> Vec<Violation
 /// The terms that a step writes: into records, and into owner annotations that it changes.
 fn terms(step: &Step) -> Vec<i64> {
     let records = changes(step, "maint.dev", "maintenances")
-        .filter_map(|change| change.after.as_ref()?.pointer("/status/term")?.as_i64());
+        .filter_map(|change| change.after.as_ref()?.at("/status/term")?.as_i64());
     let owners = changes(step, "", "nodes").filter_map(|change| {
         let after = views::owner(change.after.as_ref()?)?;
         let before = change.before.as_ref().and_then(|node| views::owner(node));

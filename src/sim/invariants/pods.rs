@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::store::object::At as _;
 use super::views::{self, changes, is_cordoned, is_eviction};
 use super::{History, Objects, Rules, Violation};
 use crate::store::{ObjectKey, object};
@@ -13,7 +14,7 @@ fn pod<'a>(objects: &'a Objects, step: &Step) -> Option<&'a Value> {
 }
 
 fn is_daemon(pod: &Value) -> bool {
-    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = pod.at("/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().any(|owner| object::text(owner, "/kind") == "DaemonSet")
 }
 
@@ -37,7 +38,7 @@ pub fn only_evictions_that_are_ours(rules: &Rules, history: &History) -> Vec<Vio
         let uid = step
             .body
             .as_ref()
-            .and_then(|body| body.pointer("/deleteOptions/preconditions/uid")?.as_str().map(str::to_owned));
+            .and_then(|body| body.at("/deleteOptions/preconditions/uid")?.as_str().map(str::to_owned));
         let Some(uid) = uid else { return bad("evicted without naming its uid") };
         // What was refused has hit nobody.
         let (Some(pod), false) = (pod(objects, step), step.changes.is_empty()) else { return };

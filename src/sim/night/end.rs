@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use maint_core::api::record::Maintenance;
 use serde_json::Value;
 
+use crate::store::object::At as _;
 use super::{RECORD, TARGET, evicted};
 use crate::invariants::History;
 use crate::store::http::Inner;
@@ -47,12 +48,12 @@ fn boot_id(node: &Value) -> &str {
 }
 
 fn annotations(node: &Value) -> BTreeSet<String> {
-    let all = node.pointer("/metadata/annotations").and_then(Value::as_object);
+    let all = node.at("/metadata/annotations").and_then(Value::as_object);
     all.into_iter().flatten().map(|(key, _)| key.clone()).filter(|key| key.starts_with("maint.dev/")).collect()
 }
 
 fn unschedulable(node: &Value) -> bool {
-    node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
+    node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
 }
 
 impl End {

@@ -28,6 +28,7 @@ pub use replica::Mailbag;
 pub use scenario::{SCENARIOS, Scenario};
 pub use shell::Shell;
 
+use crate::store::object::At as _;
 use crate::clock::{Clock, sleep};
 use crate::faults::{Chances, Fault, Faults};
 use crate::invariants::{self, History, Rules, Violation};
@@ -76,8 +77,6 @@ pub struct Night {
     pub writes: BTreeMap<String, u64>,
     /// Hash over the whole trace.
     pub hash: u64,
-    /// The log, for those who look for a cause.
-    pub log: Vec<String>,
     /// How often each kind of fault was hit.
     pub hits: BTreeMap<&'static str, u64>,
     /// Virtual seconds.
@@ -88,6 +87,14 @@ pub struct Night {
     pub history: History,
     /// Objects that the typed shell decoded.
     pub decoded: u64,
+}
+
+impl Night {
+    /// The log, for those who look for a cause.
+    #[must_use]
+    pub fn log(&self) -> Vec<String> {
+        self.history.steps.iter().map(crate::trace::Step::line).collect()
+    }
 }
 
 /// The parts of a night while it runs.
@@ -180,10 +187,10 @@ impl Stage {
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let Some(record) = self.object(&ObjectKey::new("maint.dev", "maintenances", "", RECORD)) else { return false };
-        let list = |pointer: &str| record.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = |pointer: &str| record.at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let outbox = list("/status/outbox");
-        let told = !outbox.is_empty() && outbox.iter().all(|entry| entry.pointer("/deliveredTo/0").is_some());
-        self.is_over() && told && list("/metadata/finalizers").is_empty()
+        let told = !outbox.is_empty() && outbox.iter().all(|entry| entry.at("/deliveredTo/0").is_some());
+        told && list("/metadata/finalizers").is_empty() && self.is_over()
     }
 }
 
@@ -257,15 +264,14 @@ async fn chaos(stage: &Stage) {
 
 fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Night {
     let record = stage.record();
-    let inner = stage.cluster.lock();
-    let history = History::of(initial, &inner.trace);
+    let mut inner = stage.cluster.lock();
+    let history = History { initial, steps: inner.trace.take() };
     let violations = invariants::check_all(&Rules::default(), &history);
     Night {
         end: End::of(&inner, &history, stage.mail.kinds()),
         violations,
         writes: REPLICAS.iter().map(|name| ((*name).to_owned(), inner.faults.writes(name))).collect(),
         hash: inner.trace.hash(),
-        log: inner.trace.steps().iter().map(crate::trace::Step::line).collect(),
         hits: inner.faults.hits().clone(),
         seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
         record,

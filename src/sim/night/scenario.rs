@@ -9,6 +9,7 @@ use maint_core::config::Settings;
 use maint_engine::request::Field;
 use serde_json::json;
 
+use crate::store::object::At as _;
 use super::{Person, Stage, TARGET};
 use crate::clock::sleep;
 use crate::store::http::Inner;
@@ -195,7 +196,7 @@ fn only_the_stubborn_is_left(stage: &Stage) -> bool {
 /// Whether the record says that a person shall act.
 fn told_to_go(stage: &Stage) -> bool {
     let key = crate::store::ObjectKey::new("maint.dev", "maintenances", "", super::RECORD);
-    stage.object(&key).is_some_and(|record| record.pointer("/status/committedAt").is_some())
+    stage.object(&key).is_some_and(|record| record.at("/status/committedAt").is_some())
 }
 
 async fn cordon_only(stage: &Stage) {

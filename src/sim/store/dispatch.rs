@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::object::At as _;
 use super::delete::{DeleteOptions, Deleted};
 use super::error::Refusal;
 use super::evict::EvictionRefused;
@@ -177,7 +178,7 @@ impl Call<'_> {
         let object = self.request.json()?;
         let before = store.revision();
         let stored = store.update(&self.kind, self.namespace, self.name, object, part, &self.context())?;
-        let made = store.revision() > before && stored.pointer("/metadata/creationTimestamp").is_some() && {
+        let made = store.revision() > before && stored.at("/metadata/creationTimestamp").is_some() && {
             let last = store.changes_after(before).unwrap_or_default();
             last.iter().any(|change| change.before.is_none() && change.key.name == self.name)
         };

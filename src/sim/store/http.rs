@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 
+use super::object::At as _;
 use super::dispatch::{self, View};
 use super::error::Refusal;
 use super::proxy::{self, Cell};
@@ -244,7 +245,7 @@ impl Inner {
             let kind = self.store.kinds().find("", "v1", "nodes");
             return kind.map_or(Refusal::UnknownPath, |kind| Refusal::not_found(kind, node)).into();
         };
-        let addresses = found.pointer("/status/addresses").and_then(serde_json::Value::as_array);
+        let addresses = found.at("/status/addresses").and_then(serde_json::Value::as_array);
         let internal = addresses
             .and_then(|list| list.iter().find(|entry| object::text(entry, "/type") == "InternalIP"))
             .map_or("", |entry| object::text(entry, "/address"));

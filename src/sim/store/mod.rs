@@ -272,6 +272,15 @@ impl Store {
         true
     }
 
+    /// The same with the whole object as it shall be.
+    pub fn replace(&mut self, key: &ObjectKey, object: Value) -> bool {
+        let differs = self.object(key).is_some_and(|old| **old != object);
+        if differs {
+            self.put(key.clone(), Some(object));
+        }
+        differs
+    }
+
     /// Takes an object away, bypassing finalizers and grace. Answers whether it was there.
     pub fn remove(&mut self, key: &ObjectKey) -> bool {
         let there = self.object(key).is_some();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::object::At as _;
 use super::error::Refusal;
 use super::kinds::{self, Kind};
 use super::patch::Form;
@@ -222,7 +223,7 @@ impl Store {
         };
         if kind.resource == "pods"
             && kind.group.is_empty()
-            && new.pointer("/spec/nodeName") != old.pointer("/spec/nodeName")
+            && new.at("/spec/nodeName") != old.at("/spec/nodeName")
         {
             return Err(Refusal::invalid(
                 kind,
@@ -241,13 +242,13 @@ impl Store {
             return Ok(Arc::clone(old));
         }
         if part == Part::Main && kind.generation && specification_differs(old, &new) {
-            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
+            let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
             object::set_meta(&mut new, "generation", json!(generation));
         }
         if context.dry_run {
             return Ok(Arc::new(new));
         }
-        let ungraced = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0;
+        let ungraced = new.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0;
         let gone = object::is_deleting(&new) && ungraced && !object::has_finalizers(&new);
         if gone {
             self.put(key.clone(), Some(new));
@@ -301,7 +302,7 @@ fn status_part(kind: &Kind, old: &Value, new: &Value) -> Value {
     }
     if !kind.custom {
         for field in ["labels", "annotations"] {
-            let value = new.pointer("/metadata").and_then(|metadata| metadata.get(field)).cloned();
+            let value = new.at("/metadata").and_then(|metadata| metadata.get(field)).cloned();
             object::set_meta(&mut object, field, value.unwrap_or(Value::Null));
         }
     }
@@ -320,7 +321,7 @@ fn carry(old: &Value, new: &mut Value) {
         "generateName",
         "managedFields",
     ] {
-        let value = old.pointer("/metadata").and_then(|metadata| metadata.get(field)).cloned();
+        let value = old.at("/metadata").and_then(|metadata| metadata.get(field)).cloned();
         object::set_meta(new, field, value.unwrap_or(Value::Null));
     }
     if let Some(map) = new.as_object_mut() {

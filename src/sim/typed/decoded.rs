@@ -46,6 +46,10 @@ impl Decoded {
             let mut before = before.map(|seen| *seen).unwrap_or_default().into_iter().peekable();
             let mut seen: Seen<S> = Vec::with_capacity(objects.len());
             for object in objects {
+                if let Some(same) = before.next_if(|(old, _)| Arc::ptr_eq(old, &object)) {
+                    seen.push(same);
+                    continue;
+                }
                 // Both lists are in the order of names: what was before this object is gone or has changed.
                 while before.next_if(|(old, _)| place_of(old) < place_of(&object)).is_some() {}
                 let known = before.next_if(|(old, _)| place_of(old) == place_of(&object));

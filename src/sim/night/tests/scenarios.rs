@@ -42,6 +42,6 @@ fn one_night_can_be_read() {
     let name = std::env::var("MAINT_SIM_NIGHT").unwrap_or_else(|_| "drain".to_owned());
     let scenario = Scenario::named(&name).expect("a scenario");
     let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
-    println!("{}\n{}", night.log.join("\n"), story(&night));
+    println!("{}\n{}", night.log().join("\n"), story(&night));
     assert!(night.violations.is_empty(), "{:#?}", night.violations);
 }
