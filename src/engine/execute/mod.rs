@@ -97,7 +97,12 @@ impl<C: Calls> KubeFenced<C> {
         Ok(Performed { refused })
     }
 
-    async fn finalizer(&self, guard: &LeaseGuard, record: &Maintenance, wanted: bool) -> Result<Arc<Value>, WriteError> {
+    async fn finalizer(
+        &self,
+        guard: &LeaseGuard,
+        record: &Maintenance,
+        wanted: bool,
+    ) -> Result<Arc<Value>, WriteError> {
         let mut finalizers = record.metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|one| one != FINALIZER);
         if wanted {

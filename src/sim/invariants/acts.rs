@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::views::{self, KURED_LOCK, acts, changes, holders, in_flight, locks};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
+use crate::store::object::At as _;
 use crate::trace::Step;
 
 /// Why what a record keeps of its findings does not let a run go on. Only what is not fine is kept: `status.baseline`

@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::views::{self, KURED_LOCK, changes};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
+use crate::store::object::At as _;
 use crate::trace::Step;
 use crate::world::ACTION_NAMESPACE;
 

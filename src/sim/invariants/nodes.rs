@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::views::{self, HOLD, changes, in_flight, is_cordoned};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
+use crate::store::object::At as _;
 
 /// Nodes that are NotReady, cordoned by anyone, or in flight.
 fn unavailable(rules: &Rules, objects: &Objects) -> BTreeSet<String> {

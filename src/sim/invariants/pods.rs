@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::views::{self, changes, is_cordoned, is_eviction};
 use super::{History, Objects, Rules, Violation};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 use crate::trace::Step;
 use crate::world::ACTION_NAMESPACE;

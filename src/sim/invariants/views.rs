@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::Objects;
+use crate::store::object::At as _;
 use crate::store::{Change, ObjectKey, object};
 use crate::trace::Step;
 use crate::world::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE};

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use maint_core::api::record::Maintenance;
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::{RECORD, TARGET, evicted};
 use crate::invariants::History;
 use crate::store::http::Inner;
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 
 /// The end of a night.

@@ -28,12 +28,12 @@ pub use replica::Mailbag;
 pub use scenario::{SCENARIOS, Scenario};
 pub use shell::Shell;
 
-use crate::store::object::At as _;
 use crate::clock::{Clock, sleep};
 use crate::faults::{Chances, Fault, Faults};
 use crate::invariants::{self, History, Rules, Violation};
 use crate::random::Random;
 use crate::store::http::{Cluster, Cut, Inner};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 use crate::typed::Decoded;
 use crate::world::{self, SharedWorld, World};

@@ -9,11 +9,11 @@ use maint_core::config::Settings;
 use maint_engine::request::Field;
 use serde_json::json;
 
-use crate::store::object::At as _;
 use super::{Person, Stage, TARGET};
 use crate::clock::sleep;
 use crate::store::http::Inner;
 use crate::store::object;
+use crate::store::object::At as _;
 use crate::store::proxy::Cell;
 
 type Script = for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::object::At as _;
 use super::error::Refusal;
 use super::kinds::Kind;
+use super::object::At as _;
 use super::{Context, ObjectKey, Store, object};
 
 /// `DeleteOptions`, as far as they are used.

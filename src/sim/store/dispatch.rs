@@ -6,11 +6,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::object::At as _;
 use super::delete::{DeleteOptions, Deleted};
 use super::error::Refusal;
 use super::evict::EvictionRefused;
 use super::kinds::{Kind, Kinds};
+use super::object::At as _;
 use super::patch::Form;
 use super::request::{Answer, Payload, Request, Target};
 use super::select::{Fields, Labels, selectable};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::object::At as _;
 use super::delete::DeleteOptions;
 use super::error::Refusal;
+use super::object::At as _;
 use super::select::Labels;
 use super::{Context, ObjectKey, Store, object};
 
@@ -115,8 +115,7 @@ impl Store {
             ));
         }
         let allowed = number("/status/disruptionsAllowed");
-        let disrupted =
-            budget.at("/status/disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
+        let disrupted = budget.at("/status/disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
         if allowed < 0 || disrupted > MAX_DISRUPTED_PODS {
             let message = format!(
                 "poddisruptionbudgets.policy \"{name}\" is forbidden: pdb disruptions allowed is negative or its map of disrupted pods is too big"

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 
-use super::object::At as _;
 use super::dispatch::{self, View};
 use super::error::Refusal;
+use super::object::At as _;
 use super::proxy::{self, Cell};
 use super::request::{Answer, Request, Target};
 use super::service::ApiService;

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::object::At as _;
 use super::object;
+use super::object::At as _;
 
 fn unschedulable(node: &Value) -> bool {
     node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true)

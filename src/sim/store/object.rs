@@ -226,7 +226,9 @@ mod tests {
     #[test]
     fn a_look_is_what_a_json_pointer_says() {
         let object = json!({"a": {"b": [1, {"c": null}], "": 2, "x/y": 3, "m~n": 4}});
-        for pointer in ["", "/", "/a", "/a/", "/a/b/0", "/a/b/1/c", "/a/b/2", "/a/b/x", "/a/x~1y", "/a/m~0n", "/a/b/0/z", "a"] {
+        for pointer in
+            ["", "/", "/a", "/a/", "/a/b/0", "/a/b/1/c", "/a/b/2", "/a/b/x", "/a/x~1y", "/a/m~0n", "/a/b/0/z", "a"]
+        {
             assert_eq!(object.at(pointer), object.pointer(pointer), "{pointer}");
         }
     }

@@ -63,11 +63,7 @@ impl Passage<'_> {
                 asked.without_effect(&mut inner, &self, 0, self.now());
                 return Err(ErrorKind::ConnectionRefused);
             }
-            if cut == Cut::Hang {
-                Some(Fault::HangBefore)
-            } else {
-                inner.faults.next(self.client, asked.is_mutating())
-            }
+            if cut == Cut::Hang { Some(Fault::HangBefore) } else { inner.faults.next(self.client, asked.is_mutating()) }
         };
         let answer = self.under(fault, asked).await?;
         match S::delay(&answer) {

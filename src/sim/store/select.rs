@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::object::At as _;
 use super::error::Refusal;
+use super::object::At as _;
 
 /// One requirement on labels.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,8 +59,7 @@ impl ApiService {
         B::Error: Into<BoxError>,
     {
         let request = take_apart(request).await?;
-        let way =
-            Passage { cluster: &self.cluster, server: self.server, client: &self.client, user: &self.user };
+        let way = Passage { cluster: &self.cluster, server: self.server, client: &self.client, user: &self.user };
         let answer = way.pass(&request).await.map_err(std::io::Error::from)?;
         self.response(answer)
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::object::At as _;
 use super::error::Refusal;
 use super::kinds::{self, Kind};
+use super::object::At as _;
 use super::patch::Form;
 use super::{Context, ObjectKey, Store, managed, object};
 
@@ -221,10 +221,7 @@ impl Store {
             Part::Main => main_part(kind, old, new),
             Part::Status => status_part(kind, old, &new),
         };
-        if kind.resource == "pods"
-            && kind.group.is_empty()
-            && new.at("/spec/nodeName") != old.at("/spec/nodeName")
-        {
+        if kind.resource == "pods" && kind.group.is_empty() && new.at("/spec/nodeName") != old.at("/spec/nodeName") {
             return Err(Refusal::invalid(
                 kind,
                 &key.name,

@@ -56,11 +56,7 @@ impl Ways {
     }
 
     /// The same; `keep` also gets the API server that answered.
-    async fn pass_with<S: Served, T>(
-        &self,
-        asked: &S,
-        keep: impl FnOnce(usize, S::Answer) -> T,
-    ) -> Result<T, String> {
+    async fn pass_with<S: Served, T>(&self, asked: &S, keep: impl FnOnce(usize, S::Answer) -> T) -> Result<T, String> {
         let turn = self.rotation.turn(self.order.len());
         let server = turn.way().and_then(|way| self.order.get(way)).copied();
         let server = server.ok_or("no way to the API is known")?;

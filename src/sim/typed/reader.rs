@@ -82,8 +82,7 @@ impl List<'_> {
     fn request(&self) -> Request {
         let SourceSpec { group, version, resource, .. } = self.spec;
         let base = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        let within =
-            if self.namespace.is_empty() { String::new() } else { format!("/namespaces/{}", self.namespace) };
+        let within = if self.namespace.is_empty() { String::new() } else { format!("/namespaces/{}", self.namespace) };
         Request::new("GET", &format!("{base}{within}/{resource}"), "")
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::store::object::At as _;
 use super::{State, Write, observe};
+use crate::store::object::At as _;
 use crate::store::select::Labels;
 use crate::store::{ObjectKey, Store, object};
 
@@ -266,8 +266,7 @@ pub fn slices(store: &Store) -> Vec<Write> {
             }
             writes.push(Write::Put(key, new));
         } else {
-            let mut labels =
-                service.at("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+            let mut labels = service.at("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
             labels.insert("kubernetes.io/service-name".to_owned(), json!(name));
             writes.push(Write::Create(json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
                     "metadata": {"name": format!("{name}-sim"), "namespace": namespace, "labels": labels},

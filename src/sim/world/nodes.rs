@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::store::object::At as _;
 use super::{Due, State, Write};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";

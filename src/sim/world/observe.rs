@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::store::object::At as _;
 use super::{Due, START_ANNOTATION, STOP_ANNOTATION, Settings};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 
 /// What will happen because an object became `after` (none: gone), and how soon.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::store::object::At as _;
 use super::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, Due, State, Write, nodes, observe};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
 fn schedulable(node: &Value) -> bool {
