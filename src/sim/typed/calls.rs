@@ -78,7 +78,8 @@ impl Served for Asked<'_> {
 /// What the engine makes of a refusal.
 pub(super) fn write_error(refusal: &Refusal) -> WriteError {
     let said = refusal.body().as_ref().and_then(message_of);
-    WriteError::of_answer(refusal.code(), said.unwrap_or_else(|| refusal.to_string()))
+    // The plain text of an unknown path ends its line.
+    WriteError::of_answer(refusal.code(), said.unwrap_or_else(|| format!("{refusal}\n")))
 }
 
 /// Fenced writes, and requests of people.
