@@ -19,7 +19,6 @@ pub struct Rotation(Arc<AtomicUsize>);
 
 impl Rotation {
     /// The way of the next request, of so many.
-    #[must_use]
     pub fn turn(&self, ways: usize) -> Turn {
         Turn { current: Arc::clone(&self.0), way: self.0.load(Ordering::Relaxed), ways, answered: false }
     }

@@ -48,7 +48,7 @@ pub trait Calls: Send + Sync {
         method: http::Method,
         path: &str,
         form: Form,
-        body: Option<&Value>,
+        body: Value,
     ) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
 }
 
@@ -68,14 +68,8 @@ impl KubeCalls {
 }
 
 impl Calls for KubeCalls {
-    async fn call(
-        &self,
-        method: http::Method,
-        path: &str,
-        form: Form,
-        body: Option<&Value>,
-    ) -> Result<Arc<Value>, WriteError> {
-        send(&self.client, &self.clock, method, path, form, body).await.map(Arc::new)
+    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+        send(&self.client, &self.clock, method, path, form, Some(&body)).await.map(Arc::new)
     }
 }
 

@@ -57,11 +57,11 @@ impl<C: Calls> KubeFenced<C> {
         method: Method,
         path: &str,
         form: Form,
-        body: &Value,
+        body: Value,
     ) -> Result<Arc<Value>, WriteError> {
         // The lease must outlive the longest time that this request can be on its way.
         guard.check(WRITE_LIMIT).map_err(|error| WriteError::NotLeading(error.to_string()))?;
-        let answer = self.calls.call(method.clone(), path, form, Some(body)).await;
+        let answer = self.calls.call(method.clone(), path, form, body).await;
         match &answer {
             Ok(_) => tracing::debug!(%method, path, "wrote"),
             Err(error) => tracing::info!(%method, path, category = error.category(), %error, "did not write"),
@@ -76,7 +76,7 @@ impl<C: Calls> KubeFenced<C> {
             "metadata": {"name": eviction.name, "namespace": eviction.namespace},
             "deleteOptions": {"preconditions": {"uid": eviction.uid}},
         });
-        match self.call(guard, Method::POST, &path, Form::Json, &body).await {
+        match self.call(guard, Method::POST, &path, Form::Json, body).await {
             // Gone, or another pod of that name: either way this one is no longer there.
             Ok(_) | Err(WriteError::NotFound(_) | WriteError::Conflict(_)) => Ok(()),
             Err(error) => Err(error),
@@ -112,7 +112,7 @@ impl<C: Calls> KubeFenced<C> {
             "metadata": {"resourceVersion": record.metadata.resource_version, "finalizers": finalizers},
         });
         let path = format!("{RECORDS}/{}?fieldManager=maint", record.metadata.name.as_deref().unwrap_or_default());
-        self.call(guard, Method::PATCH, &path, Form::Merge, &body).await
+        self.call(guard, Method::PATCH, &path, Form::Merge, body).await
     }
 }
 
@@ -128,7 +128,7 @@ impl<C: Calls> Fenced for KubeFenced<C> {
         let body = serde_json::to_value(&next).map_err(|error| WriteError::Invalid(error.to_string()))?;
         let name = record.metadata.name.as_deref().unwrap_or_default();
         let path = format!("{RECORDS}/{name}/status?fieldManager=maint");
-        let answer = self.call(guard, Method::PUT, &path, Form::Json, &body).await?;
+        let answer = self.call(guard, Method::PUT, &path, Form::Json, body).await?;
         Maintenance::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
@@ -144,7 +144,7 @@ impl<C: Calls> Fenced for KubeFenced<C> {
             Act::CreateActionPod { name, node, boot_id } => {
                 let pod = action_pod::manifest(&self.settings.action.pod, name, node, boot_id);
                 let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", self.settings.action.pod.namespace);
-                match self.call(guard, Method::POST, &path, Form::Json, &pod).await {
+                match self.call(guard, Method::POST, &path, Form::Json, pod).await {
                     // It is there already: its name is the record's, so it is ours.
                     Ok(_) | Err(WriteError::Conflict(_)) => Ok(Performed::default()),
                     Err(error) => Err(error),
@@ -153,7 +153,7 @@ impl<C: Calls> Fenced for KubeFenced<C> {
             Act::DeleteActionPod { name, uid } => {
                 let path = format!("/api/v1/namespaces/{}/pods/{name}", self.settings.action.pod.namespace);
                 let body = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 5});
-                match self.call(guard, Method::DELETE, &path, Form::Json, &body).await {
+                match self.call(guard, Method::DELETE, &path, Form::Json, body).await {
                     Ok(_) | Err(WriteError::NotFound(_)) => Ok(Performed::default()),
                     Err(error) => Err(error),
                 }
@@ -164,7 +164,7 @@ impl<C: Calls> Fenced for KubeFenced<C> {
             | Act::MarkProven { node, .. } => {
                 let Some(body) = node::patch(act) else { return Ok(Performed::default()) };
                 let path = format!("/api/v1/nodes/{node}?fieldManager=maint");
-                self.call(guard, Method::PATCH, &path, Form::Merge, &body).await.map(done)
+                self.call(guard, Method::PATCH, &path, Form::Merge, body).await.map(done)
             }
         }
     }

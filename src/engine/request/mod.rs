@@ -64,8 +64,8 @@ impl<C> Requests<C> {
 }
 
 impl<C: Calls> Requests<C> {
-    async fn call(&self, method: Method, path: &str, form: Form, body: &Value) -> Result<Arc<Value>, WriteError> {
-        self.calls.call(method, path, form, Some(body)).await
+    async fn call(&self, method: Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+        self.calls.call(method, path, form, body).await
     }
 
     /// Creates a record.
@@ -74,7 +74,7 @@ impl<C: Calls> Requests<C> {
     /// [`WriteError::Conflict`] where one of that name exists; [`WriteError::NotFound`] where the CRD is missing.
     pub async fn create(&self, record: &Maintenance) -> Result<Maintenance, WriteError> {
         let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
-        let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, &body).await?;
+        let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, body).await?;
         Maintenance::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
@@ -94,7 +94,7 @@ impl<C: Calls> Requests<C> {
         if let Some(version) = resource_version {
             body["metadata"] = json!({"resourceVersion": version});
         }
-        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, &body).await?;
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, body).await?;
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl<C: Calls> Requests<C> {
     /// See [`WriteError`].
     pub async fn supersede(&self, name: &str, by: &str) -> Result<(), WriteError> {
         let body = json!({"spec": {"supersededBy": by}});
-        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, &body).await?;
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, body).await?;
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl<C: Calls> Requests<C> {
         let text = halt.map(Value::to_string);
         let patch = json!({"data": {names::CONTROL_HALT_KEY: text}});
         let one = format!("{base}/{}?fieldManager=maint-cli", names::CONTROL_CONFIG_MAP);
-        match self.call(Method::PATCH, &one, Form::Merge, &patch).await {
+        match self.call(Method::PATCH, &one, Form::Merge, patch).await {
             Err(WriteError::NotFound(_)) if halt.is_none() => Ok(()),
             Err(WriteError::NotFound(_)) => {
                 let body = json!({
@@ -125,7 +125,7 @@ impl<C: Calls> Requests<C> {
                     "metadata": {"name": names::CONTROL_CONFIG_MAP, "namespace": self.namespace},
                     "data": {names::CONTROL_HALT_KEY: text},
                 });
-                self.call(Method::POST, &format!("{base}?fieldManager=maint-cli"), Form::Json, &body).await.map(drop)
+                self.call(Method::POST, &format!("{base}?fieldManager=maint-cli"), Form::Json, body).await.map(drop)
             }
             other => other.map(drop),
         }
@@ -139,6 +139,6 @@ impl<C: Calls> Requests<C> {
         let text = hold.map(Value::to_string);
         let body = json!({"metadata": {"annotations": {names::ANNOTATION_HOLD: text}}});
         let path = format!("/api/v1/nodes/{node}?fieldManager=maint-cli");
-        self.call(Method::PATCH, &path, Form::Merge, &body).await.map(drop)
+        self.call(Method::PATCH, &path, Form::Merge, body).await.map(drop)
     }
 }

@@ -21,6 +21,14 @@ fn ends(lease: &Value) -> Option<Timestamp> {
     object::time(lease, "/spec/renewTime")?.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
+fn status(object: Option<&Value>) -> Option<&Value> {
+    object?.get("status")
+}
+
+fn lock(object: Option<&Value>) -> Option<&str> {
+    object::annotation(object?, KURED_LOCK)
+}
+
 /// What needs the lease: node fields, evictions, the status of a record, kured's lock, action pods.
 fn fenced(step: &Step) -> Option<String> {
     if views::is_eviction(step) && !step.changes.is_empty() {
@@ -28,15 +36,11 @@ fn fenced(step: &Step) -> Option<String> {
     }
     for change in &step.changes {
         let (key, resource) = (&change.key, change.key.resource.resource.as_str());
-        let status =
-            |object: &Option<std::sync::Arc<Value>>| object.as_ref().and_then(|object| object.get("status").cloned());
-        let lock = |object: &Option<std::sync::Arc<Value>>| {
-            object.as_ref().and_then(|object| object::annotation(object, KURED_LOCK).map(str::to_owned))
-        };
+        let (before, after) = (change.before.as_deref(), change.after.as_deref());
         let needs = match resource {
             "nodes" => true,
-            "maintenances" => status(&change.before) != status(&change.after),
-            "daemonsets" => lock(&change.before) != lock(&change.after),
+            "maintenances" => status(before) != status(after),
+            "daemonsets" => lock(before) != lock(after),
             "pods" => key.namespace == ACTION_NAMESPACE && change.before.is_none(),
             "configmaps" => key.name == "maint-state",
             _ => false,

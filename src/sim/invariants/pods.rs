@@ -82,6 +82,10 @@ pub fn cordon_only_evicts_nothing(rules: &Rules, history: &History) -> Vec<Viola
     found
 }
 
+fn spec(object: Option<&Value>) -> Option<&Value> {
+    object?.get("spec")
+}
+
 /// S13: from Returning on nothing of the node is evicted, deleted, restarted or rebooted, and at no time a workload.
 pub fn nothing_is_repaired(rules: &Rules, history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -91,9 +95,7 @@ pub fn nothing_is_repaired(rules: &Rules, history: &History) -> Vec<Violation> {
         }
         let mut bad = |what: String| found.push(Violation { invariant: "S13", step: step.number, what });
         for change in step.changes.iter().filter(|change| change.key.resource.group == "apps") {
-            let spec =
-                |object: &Option<std::sync::Arc<Value>>| object.as_ref().and_then(|object| object.get("spec").cloned());
-            if spec(&change.before) != spec(&change.after) {
+            if spec(change.before.as_deref()) != spec(change.after.as_deref()) {
                 bad(format!("{} {} was changed", change.key.resource.resource, change.key.name));
             }
         }

@@ -105,13 +105,7 @@ pub(super) enum ShellCalls {
 }
 
 impl Calls for ShellCalls {
-    async fn call(
-        &self,
-        method: http::Method,
-        path: &str,
-        form: Form,
-        body: Option<&Value>,
-    ) -> Result<Arc<Value>, WriteError> {
+    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
         match self {
             Self::Api(calls) => calls.call(method, path, form, body).await,
             Self::Typed(calls) => calls.call(method, path, form, body).await,

@@ -219,7 +219,7 @@ impl Store {
         }
         let mut new = match part {
             Part::Main => main_part(kind, old, new),
-            Part::Status => status_part(kind, old, &new),
+            Part::Status => status_part(kind, old, new),
         };
         if kind.resource == "pods" && kind.group.is_empty() && new.at("/spec/nodeName") != old.at("/spec/nodeName") {
             return Err(Refusal::invalid(
@@ -289,13 +289,14 @@ fn main_part(kind: &Kind, old: &Value, mut new: Value) -> Value {
 
 /// The status of `new` on all the rest of `old`. Built-in kinds take labels and annotations along (their status
 /// strategies only restore the spec), custom ones restore all metadata (measured).
-fn status_part(kind: &Kind, old: &Value, new: &Value) -> Value {
-    let mut object = old.clone();
-    if let Some(map) = object.as_object_mut() {
-        match new.get("status") {
-            Some(status) => map.insert("status".to_owned(), status.clone()),
-            None => map.remove("status"),
-        };
+fn status_part(kind: &Kind, old: &Value, mut new: Value) -> Value {
+    // The old status may be the greatest part of the object: it is not copied first.
+    let kept = old.as_object().into_iter().flatten().filter(|(key, _)| key.as_str() != "status");
+    let mut object: Value = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if let (Some(map), Some(status)) =
+        (object.as_object_mut(), new.as_object_mut().and_then(|new| new.remove("status")))
+    {
+        map.insert("status".to_owned(), status);
     }
     if !kind.custom {
         for field in ["labels", "annotations"] {

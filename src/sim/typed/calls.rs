@@ -104,17 +104,11 @@ impl TypedCalls {
 }
 
 impl Calls for TypedCalls {
-    async fn call(
-        &self,
-        method: http::Method,
-        path: &str,
-        form: Form,
-        body: Option<&Value>,
-    ) -> Result<Arc<Value>, WriteError> {
+    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut request = Request::new(method.as_str(), path, query);
         form.media_type().clone_into(&mut request.content_type);
-        request.document = body.map(|body| Arc::new(body.clone()));
+        request.document = Some(Arc::new(body));
         self.request(&request).await
     }
 }

@@ -137,7 +137,7 @@ type Outcome = (Result<Value, WriteError>, Option<String>, u64);
 
 async fn outcome(calls: &impl Calls, cluster: &Arc<Cluster>, write: &Write) -> Outcome {
     let (method, path, form, body) = write;
-    let answer = calls.call(method.clone(), path, *form, Some(body)).await;
+    let answer = calls.call(method.clone(), path, *form, body.clone()).await;
     let answer = match answer {
         // The typed shell gives no details of a success.
         Ok(found) if object::text(&found, "/kind") == "Status" => Ok(Value::Null),

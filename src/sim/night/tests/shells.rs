@@ -26,7 +26,9 @@ fn writes(night: &Night) -> BTreeMap<String, Vec<String>> {
         found.entry(step.client.clone()).or_default().push(format!("{at} {verb} {path} {code} {body} {changed:?}"));
     }
     // A replica's own tasks, too, may come in another order at one instant; lines begin with it.
-    found.values_mut().for_each(|lines| lines.sort());
+    for lines in found.values_mut() {
+        lines.sort();
+    }
     found
 }
 
