@@ -1,5 +1,7 @@
-//! One request and its answer, within a limit.
+//! One request and its answer, within a limit; and the port that carries it.
 
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
@@ -25,6 +27,66 @@ pub enum Form {
     Patch,
 }
 
+impl Form {
+    /// As `Content-Type` names it.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Patch => "application/json-patch+json",
+        }
+    }
+}
+
+/// One request to the API and its answer, both documents: what fenced writes and requests of people rest on. A kube
+/// client carries them as text; a world in memory takes them as they are.
+pub trait Calls: Send + Sync {
+    /// Sends a request and waits for its answer, at most [`WRITE_LIMIT`]. Nothing is retried.
+    ///
+    /// # Errors
+    /// Whatever is not a 2xx answer with a document; see [`WriteError::of_answer`].
+    fn call(
+        &self,
+        method: http::Method,
+        path: &str,
+        form: Form,
+        body: Value,
+    ) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
+
+    /// Reads one object, or one page of a list, in the same way.
+    ///
+    /// # Errors
+    /// The same; without an answer nothing can have happened, see [`WriteError::of_read`].
+    fn read(&self, path: &str) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
+}
+
+/// [`Calls`] through a kube client, which must not retry by itself.
+#[derive(Clone)]
+pub struct KubeCalls {
+    client: kube::Client,
+    clock: Clock,
+}
+
+impl KubeCalls {
+    /// Calls through this client.
+    #[must_use]
+    pub const fn new(client: kube::Client, clock: Clock) -> Self {
+        Self { client, clock }
+    }
+}
+
+impl Calls for KubeCalls {
+    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+        send(&self.client, &self.clock, method, path, form, Some(&body)).await.map(Arc::new)
+    }
+
+    async fn read(&self, path: &str) -> Result<Arc<Value>, WriteError> {
+        let read = send(&self.client, &self.clock, http::Method::GET, path, Form::Json, None).await;
+        read.map(Arc::new).map_err(WriteError::of_read)
+    }
+}
+
 /// Sends a request and reads its answer.
 ///
 /// # Errors
@@ -40,14 +102,7 @@ pub async fn send(
     let request = http::Request::builder()
         .method(method)
         .uri(path)
-        .header(
-            http::header::CONTENT_TYPE,
-            match form {
-                Form::Json => "application/json",
-                Form::Merge => "application/merge-patch+json",
-                Form::Patch => "application/json-patch+json",
-            },
-        )
+        .header(http::header::CONTENT_TYPE, form.media_type())
         .header(http::header::ACCEPT, "application/json")
         .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes())))
         .map_err(|error| WriteError::Invalid(error.to_string()))?;
@@ -77,7 +132,8 @@ pub async fn send(
 }
 
 /// What a Status says. Which budget refuses an eviction stands in its causes only.
-fn message_of(status: &Value) -> Option<String> {
+#[must_use]
+pub fn message_of(status: &Value) -> Option<String> {
     let message = status.get("message").and_then(Value::as_str)?;
     let causes = status.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
     let budgets: Vec<&str> = causes
