@@ -5,21 +5,21 @@
 //! by its action, in a look without a run as if it did. What the pod's metric `kured_reboot_required` says is not asked
 //! here.
 //!
-//! A foreign holder of the lock is gate `exclusive`'s. Here an entry of ours that belongs to another record blocks: until
-//! kured has asked again on that node, it may still act on a go that it heard. At `settle` nothing of the run may be left
-//! in any lock but its own hold, whoever acted.
+//! A foreign holder of the lock is gate `exclusive`'s, unless it is no node and leaves no free slot. Here an entry of
+//! ours that belongs to another record blocks: until kured has asked again on that node, it may still act on a go that
+//! it heard. At `settle` nothing of the run may be left in any lock but its own hold, whoever acted.
 
 use std::collections::BTreeSet;
 
-use super::reading::{document, installed, required, was_failing};
+use super::reading::{document, installed, node_exists, required, was_failing};
 use super::{Draft, GateInput, GateSpec};
 use crate::api::names::{ANNOTATION_ASKED, ANNOTATION_KURED_IN_PROGRESS};
 use crate::api::{
     Action, Asked, Evidence, Finding, GateId, Moment, Policy, QuestionSource, Reason, SourceId, Status, Trigger,
 };
-use crate::facts::{DaemonSet, KuredPod, Maintenance};
+use crate::facts::{DaemonSet, KuredPod, Maintenance, Observation};
 use crate::kured::hold::owner_of;
-use crate::kured::lock::{Entry, Lock};
+use crate::kured::lock::{Entry, Lock, MANUAL};
 use crate::kured::{
     Advice, Installation, Place, Places, container_of, installations, judge, lock_annotations, places_of, pods_of,
     strips_the_lock,
@@ -43,6 +43,7 @@ pub(super) const GATE: GateSpec = GateSpec {
         Reason::KuredPeriodTooLong,
         Reason::KuredWindowTooNarrow,
         Reason::KuredLockFormat,
+        Reason::KuredLockHeld,
         Reason::KuredLockHeldByMaint,
         Reason::KuredLockNotReleased,
         Reason::KuredLockStripped,
@@ -188,8 +189,33 @@ fn locks(input: &GateInput<'_>, draft: &mut Draft<'_>, daemon_sets: &[&DaemonSet
                 draft.add(Status::Block, Reason::KuredLockHeldByMaint, message, entry.created, vec![evidence]);
             }
         }
+        full_of_ghosts(input, draft, place, &field);
         stripped(draft, daemon_sets, place);
     }
+}
+
+/// Whoever no longer exists never gives his slot back, so that kured would never take the lock: the node would be
+/// drained for nothing. Holders that exist are gate `exclusive`'s.
+fn full_of_ghosts(input: &GateInput<'_>, draft: &mut Draft<'_>, place: &Place, field: &str) {
+    if !matches!(input.facts.nodes, Observation::Known { .. }) || !place.format_fits() {
+        return;
+    }
+    let taken: Vec<Entry> = entries(place.text.as_deref())
+        .into_iter()
+        .filter(|entry| entry.node_id != input.target && !entry.expired(input.now))
+        .filter(|entry| !owner_of(entry).is_some_and(|uid| is_own(input, uid)))
+        .collect();
+    let ghost =
+        |entry: &&Entry| owner_of(entry).is_none() && entry.node_id != MANUAL && !node_exists(input, &entry.node_id);
+    let Some(entry) = taken.iter().find(ghost).filter(|_| taken.len() >= place.concurrency.max(1)) else { return };
+    let (object, holder) = (place.object(), &entry.node_id);
+    let message = format!(
+        "kured's lock on {object} names {holder}, which is no node, and has no free slot: kured on {} would never take \
+         it; `maint lock release --holder {holder}` frees it",
+        input.target
+    );
+    let evidence = Evidence::new(&object, field, holder, "free, or a node");
+    draft.add(Status::Block, Reason::KuredLockHeld, message, entry.created, vec![evidence]);
 }
 
 fn stripped(draft: &mut Draft<'_>, daemon_sets: &[&DaemonSet], place: &Place) {

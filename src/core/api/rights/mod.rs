@@ -129,6 +129,7 @@ const EVENTS_GROUP: &str = "events.k8s.io";
 /// What the service does beyond listing: a row for each write of the engine.
 const SERVICE: &[Row] = &[
     (CLUSTER, all("", "nodes"), &["watch"], "wake up when a node changes"),
+    (CLUSTER, all("apps", "daemonsets"), &["watch"], "wake up when kured takes its lock"),
     (CLUSTER, all(names::GROUP, "maintenances"), &["get", "watch"], "read a record again; wake up when one changes"),
     (CLUSTER, all("", "nodes"), &["patch"], "cordon, uncordon, owner and proof, each guarded by resourceVersion"),
     (CLUSTER, all("", "pods/eviction"), &["create"], "drain; pods are never deleted"),
@@ -140,7 +141,7 @@ const SERVICE: &[Row] = &[
     (IN_OWN, all(COORDINATION, "leases"), &["create"], "the leader's Lease; RBAC cannot narrow create to a name"),
     (IN_OWN, named(COORDINATION, "leases", &[names::LEASE]), &["get", "update"], "the leader's Lease"),
     (IN_OWN, all("", "configmaps"), &["create"], "maint-state; RBAC cannot narrow create to a name"),
-    (IN_OWN, named("", "configmaps", &[names::STATE_CONFIG_MAP]), &["get", "patch", "update"], "what a leader leaves"),
+    (IN_OWN, named("", "configmaps", &[names::STATE_CONFIG_MAP]), &["patch"], "what a leader leaves"),
     (
         IN_OWN,
         named("", "serviceaccounts/token", &[names::PROBE_ACCOUNT]),

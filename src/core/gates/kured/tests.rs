@@ -207,7 +207,7 @@ fn the_kured_of_the_target() {
 #[test]
 fn the_lock_of_kured() {
     use {Reason::*, Status::*};
-    let rows: [Row; 10] = [
+    let rows: [Row; 14] = [
         (
             "free, multi",
             |w| {
@@ -267,6 +267,41 @@ fn the_lock_of_kured() {
         ),
         ("our own hold", |w| lock(w, &ours("uid-run")), Pass, Passed, ""),
         ("a foreign holder is told elsewhere", |w| lock(w, r#"{"nodeID":"worker1"}"#), Pass, Passed, ""),
+        (
+            "R6: a ghost in the only slot",
+            |w| lock(w, r#"{"nodeID":"gone","TTL":0}"#),
+            Block,
+            KuredLockHeld,
+            "names gone, which is no node, and has no free slot: kured on worker2 would never take it; `maint lock release \
+             --holder gone` frees it",
+        ),
+        (
+            "R6: a ghost that kured itself takes for expired",
+            |w| lock(w, r#"{"nodeID":"gone","created":"2020-01-01T00:00:00Z","TTL":1000}"#),
+            Pass,
+            Passed,
+            "",
+        ),
+        (
+            "R6: a ghost beside a free slot",
+            |w| {
+                concurrency(w, 2);
+                lock(w, r#"{"maxOwners":2,"locks":[{"nodeID":"gone","TTL":0}]}"#);
+            },
+            Pass,
+            Passed,
+            "",
+        ),
+        (
+            "R6: a ghost and a node in both slots",
+            |w| {
+                concurrency(w, 2);
+                lock(w, r#"{"maxOwners":2,"locks":[{"nodeID":"worker1","TTL":0},{"nodeID":"gone","TTL":0}]}"#);
+            },
+            Block,
+            KuredLockHeld,
+            "names gone, which is no node",
+        ),
         ("garbage is told elsewhere", |w| lock(w, "held by anna"), Pass, Passed, ""),
         (
             "R9: Flux strips what kubectl set",
