@@ -131,6 +131,25 @@ pub async fn send(
     Err(WriteError::of_answer(code, message))
 }
 
+/// The items of a page of a list, and the token of the next page; empty where this one is the last.
+///
+/// # Errors
+/// If it is no list of this kind: an answer without items is not one of no items.
+pub(crate) fn page_of<'p>(page: &'p Value, kind: &str) -> Result<(&'p [Value], &'p str), WriteError> {
+    let found = page.get("kind").and_then(Value::as_str).unwrap_or("something without a kind");
+    if found != kind {
+        return Err(WriteError::Server(format!("200, but {found} instead of a {kind}")));
+    }
+    let items = page.get("items").and_then(Value::as_array);
+    let items = items.ok_or_else(|| WriteError::Server(format!("200, but a {kind} without items")))?;
+    Ok((items, page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default()))
+}
+
+/// The name of an item that may be anything.
+pub(crate) fn name_in(item: &Value) -> &str {
+    item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name")
+}
+
 /// What a Status says. Which budget refuses an eviction stands in its causes only.
 #[must_use]
 pub fn message_of(status: &Value) -> Option<String> {
@@ -148,6 +167,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_a_list_of_the_kind_is_a_list() {
+        let rows = [
+            ("empty", json!({"kind": "AList", "metadata": {}, "items": []}), Ok((0, ""))),
+            ("a page", json!({"kind": "AList", "metadata": {"continue": "t"}, "items": [1]}), Ok((1, "t"))),
+            ("null", Value::Null, Err("200, but something without a kind instead of a AList")),
+            ("another", json!({"kind": "BList", "items": []}), Err("200, but BList instead of a AList")),
+            ("no items", json!({"kind": "AList"}), Err("200, but a AList without items")),
+            ("odd items", json!({"kind": "AList", "items": {}}), Err("200, but a AList without items")),
+        ];
+        for (row, page, wanted) in rows {
+            let found = page_of(&page, "AList").map(|(items, next)| (items.len(), next.to_owned()));
+            let wanted =
+                wanted.map(|(count, next)| (count, next.to_owned())).map_err(|why| WriteError::Server(why.to_owned()));
+            assert_eq!(found, wanted, "{row}");
+        }
+    }
 
     #[test]
     fn a_refused_eviction_names_its_budget() {

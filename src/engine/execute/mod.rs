@@ -24,6 +24,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 pub use call::{Calls, Form, KubeCalls, WRITE_LIMIT, message_of, send};
+pub(crate) use call::{name_in, page_of};
 pub use error::WriteError;
 pub(crate) use kured_lock::patch as lock_patch;
 pub use port::{Fenced, Performed};

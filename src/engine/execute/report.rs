@@ -8,7 +8,7 @@ use maint_core::api::record::{MaintenanceReport, MaintenanceReportStatus};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{Calls, Form, KubeCalls, WRITE_LIMIT, WriteError};
+use super::{Calls, Form, KubeCalls, WRITE_LIMIT, WriteError, name_in, page_of};
 use crate::lead::LeaseGuard;
 use crate::runtime::Clock;
 
@@ -85,25 +85,35 @@ impl<C: Calls> KubeReports<C> {
         MaintenanceReport::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
-    async fn pages(&self) -> Result<Vec<MaintenanceReport>, WriteError> {
-        let mut reports = Vec::new();
+    /// All reports, and why others cannot be understood.
+    ///
+    /// # Errors
+    /// If they could not be read.
+    pub async fn all(&self) -> Result<(Vec<MaintenanceReport>, Vec<String>), WriteError> {
+        let (mut reports, mut odd) = (Vec::new(), Vec::new());
         let mut next = String::new();
         for _ in 0..MAX_PAGES {
             let path = format!("{REPORTS}?limit={PAGE}{next}");
             let page = self.calls.read(&path).await?;
-            for item in page.get("items").and_then(Value::as_array).into_iter().flatten() {
+            let (items, token) = page_of(&page, "MaintenanceReportList")?;
+            for item in items {
                 match MaintenanceReport::deserialize(item) {
                     Ok(report) => reports.push(report),
-                    Err(error) => {
-                        let name = item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-                        tracing::error!(report = name, %error, "left out a report that cannot be understood");
-                    }
+                    Err(error) => odd.push(format!("MaintenanceReport {}: {error}", name_in(item))),
                 }
             }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => next = format!("&continue={token}"),
-                _ => break,
+            if token.is_empty() {
+                break;
             }
+            next = format!("&continue={token}");
+        }
+        Ok((reports, odd))
+    }
+
+    async fn pages(&self) -> Result<Vec<MaintenanceReport>, WriteError> {
+        let (reports, odd) = self.all().await?;
+        for why in odd {
+            tracing::error!(why, "left out a report that cannot be understood");
         }
         Ok(reports)
     }
