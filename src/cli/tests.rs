@@ -34,14 +34,14 @@ async fn run_in(cluster: &Cluster, arguments: &[&str], interrupts: Interrupts, s
     let interrupts = || Ok(interrupts);
     let done = match &cli.verb {
         Verb::Reboot(verb) => match verb.wish(&settings) {
-            Ok((wish, scope)) => verb.on(&session, &cli.common, wish, &scope, interrupts).await,
+            Ok((wish, scope)) => Box::pin(verb.on(&session, &cli.common, wish, &scope, interrupts)).await,
             Err(failure) => Err(failure.into()),
         },
         Verb::Run(verb) => match verb.wish(&settings) {
-            Ok((wish, scope)) => verb.on(&session, &cli.common, wish, &scope, interrupts).await,
+            Ok((wish, scope)) => Box::pin(verb.on(&session, &cli.common, wish, &scope, interrupts)).await,
             Err(failure) => Err(failure.into()),
         },
-        Verb::Resume(verb) => verb.on(&session, &cli.common, interrupts).await,
+        Verb::Resume(verb) => Box::pin(verb.on(&session, &cli.common, interrupts)).await,
         Verb::Lock(super::lock::Lock::Release(verb)) => verb.on(&session, &cli.common).await,
         _ => panic!("not one of these"),
     };

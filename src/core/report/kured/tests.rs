@@ -52,7 +52,7 @@ fn sentinel(_: &mut MaintenanceStatus, kured: &mut KuredRecord) {
 fn the_line_below_tells_what_kured_is_waited_for_and_how_long_at_most() {
     let follow = Follow::from_start(at("01:00:00"));
     let mut unknown = by_kured("Acting", |_, kured| kured.period_seconds = 0);
-    let rows = [
+    let rows = vec![
         ("its question", by_kured("Acting", |_, _| {}), "Acting: waits for kured's question (00:00:15 at most)"),
         ("a period that is not known yet", unknown.clone(), "Acting: waits for kured's question"),
         ("with a sentinel", by_kured("Acting", sentinel), "Acting: waits for kured's question (00:00:55 at most)"),
@@ -81,7 +81,7 @@ fn the_line_below_tells_what_kured_is_waited_for_and_how_long_at_most() {
 #[test]
 fn each_thing_that_is_waited_for_is_news_once() {
     let mut follow = Follow::from_start(at("01:00:00"));
-    let steps = [
+    let steps = vec![
         (by_kured("Draining", |_, _| {}), vec![]),
         (by_kured("Acting", |_, _| {}), vec!["+00:20:45 Acting: waits for kured's question (00:00:15 at most)"]),
         (by_kured("Acting", |_, _| {}), vec![]),
