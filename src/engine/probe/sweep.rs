@@ -9,11 +9,10 @@ use futures_util::{StreamExt, stream};
 use maint_core::facts::Observation;
 use maint_core::matrix::classify::{self, Answer};
 use maint_core::matrix::{Cell, CellVerdict, Matrix, Readiness};
-use tokio::sync::Notify;
 
 use super::cells::chosen;
-use super::dial::{fresh_dial, healthz};
 use crate::observe::{ServerClient, ask_again};
+use crate::ports::{Probes, Question};
 use crate::runtime::{Clock, Instant};
 
 /// Probes in flight for each API server.
@@ -21,9 +20,6 @@ const CONCURRENT_PROBES: usize = 12;
 /// How long an API server's row begins new probes, in seconds. Where every probe hangs, a long row would else take
 /// longer than its answers may be old; what is left then is not known.
 const ROW_SECONDS: u64 = 20;
-/// How long a sweep waits for its turn at a cell that another sweep is asking, in seconds: every run and every wish sweeps
-/// for itself, and what answers at all answers within that time.
-const TURN_SECONDS: u64 = 5;
 /// How long a cell is left alone after its first time-out, in seconds; doubled after each further one.
 const FIRST_REST_SECONDS: u64 = 15;
 /// The longest time that a cell is left alone, in seconds.
@@ -34,8 +30,6 @@ const LONGEST_REST_SECONDS: u64 = 240;
 pub struct Prober {
     clock: Clock,
     pairs: Mutex<BTreeMap<Pair, Memory>>,
-    /// A probe has ended.
-    landed: Notify,
 }
 
 /// API server and node.
@@ -74,14 +68,14 @@ impl Prober {
     /// A prober that remembers nothing yet.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
-        Self { clock, pairs: Mutex::new(BTreeMap::new()), landed: Notify::const_new() }
+        Self { clock, pairs: Mutex::new(BTreeMap::new()) }
     }
 
     /// Asks the chosen cells: all of them, or around the target where the matrix is larger than `full_limit` cells.
     /// Rows are the API servers that were asked whether they are ready, columns the nodes.
-    pub async fn sweep(
+    pub async fn sweep<C: Probes>(
         &self,
-        servers: &[ServerClient],
+        servers: &[ServerClient<C>],
         nodes: &[String],
         target: Option<&str>,
         full_limit: usize,
@@ -108,7 +102,7 @@ impl Prober {
     }
 
     /// All cells of one API server.
-    async fn row(&self, server: &ServerClient, nodes: &[String], columns: Vec<usize>) -> Vec<Cell> {
+    async fn row<C: Probes>(&self, server: &ServerClient<C>, nodes: &[String], columns: Vec<usize>) -> Vec<Cell> {
         let until = self.clock.instant() + Duration::from_secs(ROW_SECONDS);
         let mut asked: Vec<Asked> = stream::iter(columns)
             .map(|column| self.ask(column, server, nodes.get(column).map_or("", String::as_str), until))
@@ -126,16 +120,15 @@ impl Prober {
         asked.into_iter().map(|asked| self.judge(asked, server, &readiness, nodes)).collect()
     }
 
-    async fn ask(&self, column: usize, server: &ServerClient, node: &str, until: Instant) -> Asked {
-        let mut begun = self.clock.instant();
-        let outcome = self.outcome(server, node, until, &mut begun).await;
+    async fn ask<C: Probes>(&self, column: usize, server: &ServerClient<C>, node: &str, until: Instant) -> Asked {
+        let begun = self.clock.instant();
+        let outcome = self.outcome(server, node, until).await;
         let elapsed = self.clock.instant().duration_since(begun);
         let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Asked { column, milliseconds, outcome }
     }
 
-    /// `begun` is moved to when the cell's turn came.
-    async fn outcome(&self, server: &ServerClient, node: &str, until: Instant, begun: &mut Instant) -> Outcome {
+    async fn outcome<C: Probes>(&self, server: &ServerClient<C>, node: &str, until: Instant) -> Outcome {
         let not_sent =
             |detail: &str| Outcome::Answers { dial: Answer::NotSent { detail: detail.to_owned() }, health: None };
         // A server that does not even answer /readyz is not asked for a thousand kubelets.
@@ -152,20 +145,19 @@ impl Prober {
             return not_sent(&format!("the probes of this API server already took {ROW_SECONDS} s"));
         }
         let pair = (server.server.name.clone(), node.to_owned());
-        let _flight = match self.turn(&pair, until).await {
+        let _flight = match self.take_off(&pair) {
             Ok(flight) => flight,
             Err(Some(cell)) => return Outcome::Resting(cell),
             Err(None) => return not_sent("an earlier probe of this pair is still in flight"),
         };
-        *begun = self.clock.instant();
-        let dial = fresh_dial(client, &self.clock, node).await;
+        let dial = client.ask(&self.clock, Question::FreshDial(node)).await.answer;
         // Whether the server is ready plays no part in a whole dial.
         let whole = classify::fresh_dial(&dial, &server.server.readiness).0 == CellVerdict::Green;
-        let health = if whole { Some(healthz(client, &self.clock, node).await) } else { None };
+        let health = if whole { Some(client.ask(&self.clock, Question::Healthz(node)).await.answer) } else { None };
         Outcome::Answers { dial, health }
     }
 
-    fn judge(&self, asked: Asked, server: &ServerClient, readiness: &Readiness, nodes: &[String]) -> Cell {
+    fn judge<C>(&self, asked: Asked, server: &ServerClient<C>, readiness: &Readiness, nodes: &[String]) -> Cell {
         let Asked { column, milliseconds, outcome } = asked;
         let (dial, health) = match outcome {
             Outcome::Resting(cell) => return cell,
@@ -179,23 +171,6 @@ impl Prober {
         let cell = Cell { server: server.server.name.clone(), node, diagonal, verdict, detail, milliseconds };
         self.remember(&cell, timed_out);
         cell
-    }
-
-    /// Takes off, as soon as the pair is in nobody else's flight; not for long, since what hangs hangs for both.
-    async fn turn(&self, pair: &Pair, until: Instant) -> Result<Flight<'_>, Option<Cell>> {
-        let last = until.min(self.clock.instant() + Duration::from_secs(TURN_SECONDS));
-        loop {
-            let mut landed = std::pin::pin!(self.landed.notified());
-            // From here on no landing is missed.
-            landed.as_mut().enable();
-            let taken_off = self.take_off(pair);
-            let now = self.clock.instant();
-            if !matches!(taken_off, Err(None)) || now >= last {
-                return taken_off;
-            }
-            // Late or not: the next look decides.
-            let _ = self.clock.timeout(last.duration_since(now), landed).await;
-        }
     }
 
     /// Marks a pair as in flight, unless it is, or rests.
@@ -260,7 +235,6 @@ impl Drop for Flight<'_> {
         if let Some(memory) = self.prober.pairs().get_mut(&self.pair) {
             memory.in_flight = false;
         }
-        self.prober.landed.notify_waiters();
     }
 }
 
