@@ -9,6 +9,7 @@ use futures_util::{StreamExt, stream};
 use maint_core::facts::Observation;
 use maint_core::matrix::classify::{self, Answer};
 use maint_core::matrix::{Cell, CellVerdict, Matrix, Readiness};
+use tokio::sync::Notify;
 
 use super::cells::chosen;
 use crate::observe::{ServerClient, ask_again};
@@ -20,6 +21,9 @@ const CONCURRENT_PROBES: usize = 12;
 /// How long an API server's row begins new probes, in seconds. Where every probe hangs, a long row would else take
 /// longer than its answers may be old; what is left then is not known.
 const ROW_SECONDS: u64 = 20;
+/// How long a sweep waits for its turn at a cell that another sweep is asking, in seconds: every run and every wish sweeps
+/// for itself, and what answers at all answers within that time.
+const TURN_SECONDS: u64 = 5;
 /// How long a cell is left alone after its first time-out, in seconds; doubled after each further one.
 const FIRST_REST_SECONDS: u64 = 15;
 /// The longest time that a cell is left alone, in seconds.
@@ -30,6 +34,8 @@ const LONGEST_REST_SECONDS: u64 = 240;
 pub struct Prober {
     clock: Clock,
     pairs: Mutex<BTreeMap<Pair, Memory>>,
+    /// A probe has ended.
+    landed: Notify,
 }
 
 /// API server and node.
@@ -68,7 +74,7 @@ impl Prober {
     /// A prober that remembers nothing yet.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
-        Self { clock, pairs: Mutex::new(BTreeMap::new()) }
+        Self { clock, pairs: Mutex::new(BTreeMap::new()), landed: Notify::const_new() }
     }
 
     /// Asks the chosen cells: all of them, or around the target where the matrix is larger than `full_limit` cells.
@@ -121,14 +127,21 @@ impl Prober {
     }
 
     async fn ask<C: Probes>(&self, column: usize, server: &ServerClient<C>, node: &str, until: Instant) -> Asked {
-        let begun = self.clock.instant();
-        let outcome = self.outcome(server, node, until).await;
+        let mut begun = self.clock.instant();
+        let outcome = self.outcome(server, node, until, &mut begun).await;
         let elapsed = self.clock.instant().duration_since(begun);
         let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Asked { column, milliseconds, outcome }
     }
 
-    async fn outcome<C: Probes>(&self, server: &ServerClient<C>, node: &str, until: Instant) -> Outcome {
+    /// `begun` is moved to when the cell's turn came.
+    async fn outcome<C: Probes>(
+        &self,
+        server: &ServerClient<C>,
+        node: &str,
+        until: Instant,
+        begun: &mut Instant,
+    ) -> Outcome {
         let not_sent =
             |detail: &str| Outcome::Answers { dial: Answer::NotSent { detail: detail.to_owned() }, health: None };
         // A server that does not even answer /readyz is not asked for a thousand kubelets.
@@ -145,11 +158,12 @@ impl Prober {
             return not_sent(&format!("the probes of this API server already took {ROW_SECONDS} s"));
         }
         let pair = (server.server.name.clone(), node.to_owned());
-        let _flight = match self.take_off(&pair) {
+        let _flight = match self.turn(&pair, until).await {
             Ok(flight) => flight,
             Err(Some(cell)) => return Outcome::Resting(cell),
             Err(None) => return not_sent("an earlier probe of this pair is still in flight"),
         };
+        *begun = self.clock.instant();
         let dial = client.ask(&self.clock, Question::FreshDial(node)).await.answer;
         // Whether the server is ready plays no part in a whole dial.
         let whole = classify::fresh_dial(&dial, &server.server.readiness).0 == CellVerdict::Green;
@@ -171,6 +185,23 @@ impl Prober {
         let cell = Cell { server: server.server.name.clone(), node, diagonal, verdict, detail, milliseconds };
         self.remember(&cell, timed_out);
         cell
+    }
+
+    /// Takes off, as soon as the pair is in nobody else's flight; not for long, since what hangs hangs for both.
+    async fn turn(&self, pair: &Pair, until: Instant) -> Result<Flight<'_>, Option<Cell>> {
+        let last = until.min(self.clock.instant() + Duration::from_secs(TURN_SECONDS));
+        loop {
+            let mut landed = std::pin::pin!(self.landed.notified());
+            // From here on no landing is missed.
+            landed.as_mut().enable();
+            let taken_off = self.take_off(pair);
+            let now = self.clock.instant();
+            if !matches!(taken_off, Err(None)) || now >= last {
+                return taken_off;
+            }
+            // Late or not: the next look decides.
+            let _ = self.clock.timeout(last.duration_since(now), landed).await;
+        }
     }
 
     /// Marks a pair as in flight, unless it is, or rests.
@@ -235,6 +266,7 @@ impl Drop for Flight<'_> {
         if let Some(memory) = self.prober.pairs().get_mut(&self.pair) {
             memory.in_flight = false;
         }
+        self.prober.landed.notify_waiters();
     }
 }
 

@@ -49,7 +49,7 @@ async fn apply(cluster: &Cluster, folder: &str, flags: &[&str]) -> Result<()> {
 }
 
 /// What an installation with action `pod` is.
-async fn install(cluster: &Cluster) -> Result<()> {
+pub async fn install(cluster: &Cluster) -> Result<()> {
     apply(cluster, "deploy/base", &[]).await?;
     apply(cluster, "deploy/actions", &[]).await?;
     wait_served(cluster).await
@@ -91,18 +91,26 @@ async fn manifests_are_accepted(cluster: Arc<Cluster>) -> Result<()> {
     Ok(())
 }
 
-/// Rights that no run of this test cluster uses, with the reason. One that is used after all must go from here.
-const UNUSED: &[(&str, &str, &str)] = &[
-    ("create", "maintenances", "wishes of kured and of annotations; no code writes one yet"),
-    ("create", "maintenancereports", "no code writes reports yet"),
-    ("update", "maintenancereports/status", "no code writes reports yet"),
-    ("create", "configmaps", "maint-state; no code writes it yet"),
-    ("get", "configmaps", "maint-state; no code writes it yet"),
-    ("patch", "configmaps", "maint-state; no code writes it yet"),
-    ("update", "configmaps", "maint-state; no code writes it yet"),
-    ("create", "events", "no code writes Events yet"),
-    ("patch", "events", "no code writes Events yet"),
-    ("patch", "daemonsets", "kured's lock; no code takes it yet"),
+/// Rights that a run without kured and without a window does not use: verb, resource, namespace (empty for any), and what
+/// does use them. One that is used after all must go from here.
+const UNUSED: &[(&str, &str, &str, &str)] = &[
+    ("create", "maintenances", "", "wishes of kured: `kured::a_night_by_the_manifests`"),
+    ("create", "maintenancereports", "", "windows that end: `kured::a_night_by_the_manifests`"),
+    ("update", "maintenancereports/status", "", "windows that end: `kured::a_night_by_the_manifests`"),
+    (
+        "patch",
+        "configmaps",
+        "maint",
+        "maint-state, once it is there: the next leader of `kured::a_night_by_the_manifests`",
+    ),
+    ("create", "events", "maint", "about maint-state, when what is remembered of the whole cluster changes"),
+    ("patch", "events", "", "an Event that is told again, such as a second hold of the same run"),
+    (
+        "patch",
+        "daemonsets",
+        "kube-system",
+        "kured's lock: a go that is withdrawn, in `kured::whatever_breaks_between_them`",
+    ),
 ];
 
 /// A whole reboot and a `maint check`, both with the token of the manifests' own account.
@@ -144,7 +152,7 @@ async fn rights_are_those_that_are_used(cluster: Arc<Cluster>) -> Result<()> {
 
 /// What was refused and not granted by the same API server later on: one that has just started refuses everybody until
 /// it knows the roles.
-fn refused_for_good(log: &Log) -> Vec<&Entry> {
+pub fn refused_for_good(log: &Log) -> Vec<&Entry> {
     let refused = |entry: &&Entry| matches!(entry.code, 401 | 403);
     let granted_later = |refused: &&Entry| {
         log.0.iter().any(|entry| {
@@ -154,6 +162,14 @@ fn refused_for_good(log: &Log) -> Vec<&Entry> {
         })
     };
     log.0.iter().filter(refused).filter(|entry| !granted_later(entry)).collect()
+}
+
+/// A right of [`UNUSED`] that is used where its reason says.
+pub fn ensure_used(verb: &str, resource: &str, log: &Log) -> Result<()> {
+    ensure!(UNUSED.iter().any(|(known, of, ..)| *known == verb && *of == resource), "{verb} {resource} is not listed");
+    let used = log.0.iter().any(|entry| entry.verb == verb && entry.resource == resource && entry.code < 300);
+    ensure!(used, "{verb} {resource} was never used");
+    Ok(())
 }
 
 /// Each pair of verb and resource of the service's rights was used, or is known not to be.
@@ -171,7 +187,13 @@ fn ensure_no_right_is_spare(log: &Log) -> Result<()> {
                 let named = names.is_empty() || entry.name.is_empty() || names.contains(&entry.name.as_str());
                 entry.verb == *verb && entry.resource == resource && place && named
             });
-            let known = UNUSED.iter().any(|(known, of, _)| known == verb && *of == resource);
+            let known = UNUSED.iter().any(|(known, of, namespace, _)| {
+                let here = match grant.place {
+                    Place::Namespace(place) => namespace.is_empty() || *namespace == place,
+                    Place::Cluster => namespace.is_empty(),
+                };
+                known == verb && *of == resource && here
+            });
             match (used, known) {
                 (false, false) => wrong.push(format!("{verb} {resource} in {:?} was never used", grant.place)),
                 (true, true) => wrong.push(format!("{verb} {resource} is used: take it off the list")),

@@ -183,6 +183,34 @@ async fn one_probe_a_cell_is_in_flight_and_a_cancelled_sweep_leaves_none() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sweeps_at_the_same_time_take_turns_and_each_has_its_own_answers() {
+    use std::sync::atomic::AtomicUsize;
+    let (env, _owner) = env();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, seen, clock) = (Arc::clone(&now), Arc::clone(&most), env.clock.clone());
+    let fakes = FakeServers::default().with("a", move |request: &Request| {
+        let (counted, seen, clock, reply) = (Arc::clone(&counted), Arc::clone(&seen), clock.clone(), healthy(request));
+        Box::pin(async move {
+            seen.fetch_max(counted.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            clock.sleep(Duration::from_millis(700)).await;
+            counted.fetch_sub(1, Ordering::Relaxed);
+            reply.await
+        })
+    });
+    let prober = Prober::new(env.clock.clone());
+    let (servers, nodes) = ([server(&fakes, "a")], names(&["c"]));
+    let one = || prober.sweep(&servers, &nodes, None, 0);
+    let (first, second, third) = tokio::join!(biased; one(), one(), one());
+    for matrix in [first, second, third] {
+        let cell = matrix.known().and_then(|matrix| matrix.cell("a", "c")).expect("a cell");
+        assert_eq!((cell.verdict, cell.milliseconds), (CellVerdict::Green, 1_400), "{}", cell.detail);
+    }
+    assert_eq!(most.load(Ordering::Relaxed), 1, "one at a time");
+    assert_eq!(fakes.count("nodes/c/proxy/maint-probe"), 3);
+    assert!(prober.pairs().is_empty(), "nothing is remembered");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_goes_away_during_the_sweep_is_down_and_not_full_of_broken_paths() {
     let fakes = FakeServers::default().with("a", |_: &Request| refused());
     let (env, _owner) = env();
