@@ -5,8 +5,9 @@ use std::io::IsTerminal as _;
 use anyhow::anyhow;
 use clap::Args;
 use maint_core::api::record::{Maintenance, MaintenanceSpec, Override};
-use maint_core::api::{Action, GateId, Phase, Strategy, Trigger};
+use maint_core::api::{Action, Asked, Document as _, GateId, Phase, QuestionSource, Strategy, Trigger, names};
 use maint_core::config::{Scope, Settings};
+use maint_core::facts::Node;
 use maint_core::jiff::SignedDuration;
 use maint_core::plan::phase_of;
 use maint_core::report::length;
@@ -50,7 +51,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// The wish, checked as far as that needs no cluster.
+    /// The wish, checked as far as that needs no cluster. Without an action the cluster is to be asked for one.
     ///
     /// # Errors
     /// Usage: an unknown or forbidden gate, a weaker strategy than the scope's, no way to confirm.
@@ -58,7 +59,7 @@ impl Ask {
         &self,
         settings: &Settings,
         scope: &Scope,
-        action: Action,
+        action: Option<Action>,
         waits: bool,
     ) -> Result<MaintenanceSpec, Failure> {
         let by = self.who.name()?;
@@ -76,7 +77,7 @@ impl Ask {
         Ok(MaintenanceSpec {
             node_name: self.node.clone(),
             scope: scope.name.clone(),
-            action: action.as_str().to_owned(),
+            action: action.map(|action| action.as_str().to_owned()).unwrap_or_default(),
             trigger: Trigger::Manual.as_str().to_owned(),
             requested_by: by,
             reason: self.reason.clone(),
@@ -88,17 +89,12 @@ impl Ask {
         })
     }
 
-    /// Checks the wish against the cluster and asks the person. Gives the pending records that it replaces.
+    /// The node, and its records that are not over: all of them are pending.
     ///
     /// # Errors
-    /// If there is no such node, a run of it is in flight, or the person says no.
-    pub async fn agree(
-        &self,
-        session: &Session,
-        wish: &MaintenanceSpec,
-        scope: &Scope,
-    ) -> anyhow::Result<Vec<Maintenance>> {
-        session.node(&self.node).await?;
+    /// If there is no such node, or a run of it is in flight.
+    pub async fn look(&self, session: &Session) -> anyhow::Result<(Node, Vec<Maintenance>)> {
+        let node = session.node(&self.node).await?;
         let active = session.active_of(&self.node).await?;
         if let Some(running) = active.iter().find(|record| phase_of(record) != Phase::Pending) {
             let name = name_of(running);
@@ -108,13 +104,19 @@ impl Ask {
                 name_and_phase(running)
             )));
         }
-        if !self.yes {
-            confirm(wish, scope, &active)?;
-        }
-        Ok(active)
+        Ok((node, active))
     }
 
-    /// Replaces the pending records of the node and creates this one.
+    /// Asks the person, who is shown which pending records the wish replaces.
+    ///
+    /// # Errors
+    /// If the person says no.
+    pub fn agree(&self, wish: &MaintenanceSpec, scope: &Scope, pending: &[Maintenance]) -> anyhow::Result<()> {
+        if self.yes { Ok(()) } else { confirm(wish, scope, pending) }
+    }
+
+    /// Replaces the pending records of the node and creates this one. What kured asked in one of them is asked in this one
+    /// too.
     ///
     /// # Errors
     /// If the API server does not take it.
@@ -122,12 +124,17 @@ impl Ask {
         &self,
         session: &Session,
         wish: &MaintenanceSpec,
+        node: &Node,
         pending: &[Maintenance],
     ) -> anyhow::Result<Maintenance> {
+        let asked = kureds_question(wish, node, pending);
         for _ in 0..NAMES_TRIED {
             let name = record_name(&self.node, &session.rng.suffix(SUFFIX));
             supersede(session, pending, &name).await?;
-            match session.requests.create(&Maintenance::new(&name, wish.clone())).await {
+            let mut record = Maintenance::new(&name, wish.clone());
+            record.metadata.annotations =
+                asked.map(|asked| [(names::ANNOTATION_ASKED.to_owned(), asked.to_owned())].into());
+            match session.requests.create(&record).await {
                 Ok(record) => return Ok(record),
                 // Somebody has a record of this very name: nothing was written.
                 Err(WriteError::Conflict(_)) => {}
@@ -141,6 +148,26 @@ impl Ask {
         }
         Err(not_now(format!("{NAMES_TRIED} names in a row were taken; try again")))
     }
+}
+
+/// The last question of kured itself for this boot of the node, as a pending wish of it tells; for action kured only.
+/// Where kured asks by itself, a person's run needs no sentinel file.
+fn kureds_question<'a>(wish: &MaintenanceSpec, node: &Node, pending: &'a [Maintenance]) -> Option<&'a str> {
+    let wished = pending.iter().filter(|record| is_wish_of_kured(record, node));
+    wished.filter(|_| wish.action == Action::Kured.as_str()).find_map(asked_by_kured)
+}
+
+/// Whether a record is kured's own wish for this boot of the node.
+pub fn is_wish_of_kured(record: &Maintenance, node: &Node) -> bool {
+    record.spec.action == Action::Kured.as_str()
+        && record.spec.trigger == Trigger::Unattended.as_str()
+        && record.spec.boot_id.as_deref() == Some(node.boot_id.as_str())
+        && asked_by_kured(record).is_some()
+}
+
+fn asked_by_kured(record: &Maintenance) -> Option<&str> {
+    let text = record.metadata.annotations.as_ref()?.get(names::ANNOTATION_ASKED)?;
+    Asked::parse(text).is_ok_and(|asked| asked.source == QuestionSource::Kured).then_some(text)
 }
 
 /// Says in the pending records of the node that this one takes their place.

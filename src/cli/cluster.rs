@@ -6,14 +6,16 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::Args;
 use maint_core::api::record::{Maintenance, MaintenanceReport, Word};
+use maint_core::api::rights::{Account, Subject, grants};
 use maint_core::api::{Phase, SourceId, UnknownName, names};
 use maint_core::config::Settings;
 use maint_core::facts::{Facts, Fields, Item, Lease, Node, Observation, Source as _};
 use maint_core::jiff::Timestamp;
 use maint_core::plan::{phase_of, stamp};
+use maint_core::report::tame;
 use maint_engine::client::{Exchange, connect, get, install_crypto_provider};
 use maint_engine::drive::{KubeRecords, Records as _};
-use maint_engine::execute::{KubeReports, Reports as _, WriteError};
+use maint_engine::execute::{KubeReports, WriteError};
 use maint_engine::observe::{KubeReader, LiveObserver};
 use maint_engine::ports::{Observe as _, Wanted};
 use maint_engine::probe::ProbeServers;
@@ -21,12 +23,14 @@ use maint_engine::request::Requests;
 use maint_engine::runtime::{Clock, Rng};
 
 use super::live::CannotAsk;
-use super::{Common, Exit, Failure};
+use super::{Common, Exit, Failure, terminal};
 
 /// Limit of the question for the leader's Lease.
 const LEASE_LIMIT: Duration = Duration::from_secs(10);
 /// Largest Lease that is taken, in bytes.
 const LEASE_BYTES: usize = 256 * 1024;
+/// What helps where the API server answers, but not well.
+const SICK_SERVER: &str = "kubectl get --raw '/readyz?verbose' asks the same server how it is; then again";
 /// Names that an error spells out.
 const NAMES_IN_AN_ERROR: usize = 10;
 
@@ -89,9 +93,24 @@ impl Right {
     /// Reading reports.
     pub const REPORTS: Self = Self { verb: "list", resource: "maintenancereports.maint.dev" };
     /// Taking somebody out of kured's lock.
-    pub const LOCK: Self = Self { verb: "patch", resource: "daemonsets" };
+    pub const LOCK: Self = Self { verb: "patch", resource: "daemonsets.apps" };
+    /// Reading kured's DaemonSet.
+    pub const DAEMON_SETS: Self = Self { verb: "list", resource: "daemonsets.apps" };
     /// Reading nodes.
     pub const NODES: Self = Self { verb: "list", resource: "nodes" };
+
+    /// The roles for people that have it.
+    fn roles(self) -> Vec<&'static str> {
+        let has = |account: Account| {
+            grants().iter().any(|grant| {
+                let Subject::Resource { group, resource: kind, .. } = grant.subject else { return false };
+                let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+                grant.account == account && name == self.resource && grant.verbs.contains(&self.verb)
+            })
+        };
+        let people = Account::ALL.iter().copied().filter(|account| !account.is_ours());
+        people.filter(|account| has(*account)).map(Account::name).collect()
+    }
 }
 
 /// A connected cluster.
@@ -173,7 +192,7 @@ impl Session {
                 return Err(forbidden(Right::NODES, detail));
             }
             Observation::Failed { kind, detail, .. } => {
-                let text = format!("cannot tell which nodes there are ({kind}): {detail}");
+                let text = format!("cannot tell which nodes there are ({kind}): {detail}\n  what helps: {SICK_SERVER}");
                 return Err(Failure { exit: Exit::Unknown, text }.into());
             }
             _ => return Err(anyhow!("cannot tell which nodes there are")),
@@ -234,13 +253,21 @@ impl Session {
         self.records.list(finished_too).await.map_err(|error| explain(error, Right::READ))
     }
 
-    /// All reports.
+    /// All records, and why others cannot be understood.
     ///
     /// # Errors
     /// As [`Session::list`].
-    pub async fn reports(&self) -> anyhow::Result<Vec<MaintenanceReport>> {
+    pub async fn all(&self) -> anyhow::Result<(Vec<Maintenance>, Vec<String>)> {
+        self.records.all(true).await.map_err(|error| explain(error, Right::READ))
+    }
+
+    /// All reports, and why others cannot be understood.
+    ///
+    /// # Errors
+    /// As [`Session::list`].
+    pub async fn reports(&self) -> anyhow::Result<(Vec<MaintenanceReport>, Vec<String>)> {
         let reports = KubeReports::new(self.client.clone(), self.clock.clone());
-        reports.list().await.map_err(|error| explain(error, Right::REPORTS))
+        reports.all().await.map_err(|error| explain(error, Right::REPORTS))
     }
 
     /// The records of a node that are not over.
@@ -318,17 +345,42 @@ pub fn explain(error: WriteError, right: Right) -> anyhow::Error {
         error @ (WriteError::TimedOut { .. } | WriteError::Transport(_)) => {
             anyhow!("{error}\n  what helps: `maint status` shows whether it did")
         }
+        // What is stored is odd, not the server.
+        WriteError::Server(why) if why.contains("cannot be understood") => {
+            anyhow!("{why}\n  what helps: kubectl get {}, and a maint as new as the leader's", right.resource)
+        }
+        error @ (WriteError::NotRead(_) | WriteError::Server(_)) => anyhow!("{error}\n  what helps: {SICK_SERVER}"),
         error => anyhow!("{error}"),
     }
 }
 
-fn forbidden(right: Right, detail: &str) -> anyhow::Error {
+/// Who lacks a right, and which of maint's roles has it.
+pub fn forbidden(right: Right, detail: &str) -> anyhow::Error {
     let Right { verb, resource } = right;
+    if detail.contains("Unauthorized") {
+        return anyhow!(
+            "the API server does not know you: {detail}\n  what helps: kubectl auth whoami asks the same server; has the token or \
+             certificate of the kubeconfig expired?"
+        );
+    }
+    let helps = match right.roles().as_slice() {
+        [] => "no role of maint gives it to people, since it leads to root on every node: ask whoever runs the cluster"
+            .to_owned(),
+        roles => format!("{} has it (deploy/README.md, \"Let people in\")", roles.join(" or ")),
+    };
     anyhow!(
-        "you lack the right to {verb} {resource}: {detail}\n  what helps: `kubectl auth can-i {verb} {resource}` asks \
-         for it; the roles maint-operator have it, in the cluster and in \
-         maint's namespace (maint-viewer: what only reads)"
+        "you lack the right to {verb} {resource}: {detail}\n  what helps: {helps}; `kubectl auth can-i {verb} {resource}` asks \
+         for it"
     )
+}
+
+/// Tells which objects were left out since they cannot be understood: what is left out must not look like what is not
+/// there.
+///
+/// # Errors
+/// If stderr is gone.
+pub fn tell_left_out(odd: &[String]) -> std::io::Result<()> {
+    odd.iter().try_for_each(|why| terminal::talk(&format!("left out, since it cannot be understood: {}\n", tame(why))))
 }
 
 /// A word makes no sense now: exit code 6, with why.
@@ -346,17 +398,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operator_has_every_right_that_an_error_asks_for() {
-        use maint_core::api::rights::{Account, Subject, grants};
-        let rights = [Right::READ, Right::CREATE, Right::SAY, Right::HALT, Right::HOLD, Right::NODES];
-        for Right { verb, resource } in rights {
-            let granted = grants().iter().any(|grant| {
-                let Subject::Resource { group, resource: kind, .. } = grant.subject else { return false };
-                let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-                grant.account == Account::Operator && name == resource && grant.verbs.contains(&verb)
-            });
-            assert!(granted, "{verb} {resource}");
+    fn an_error_names_the_roles_that_have_the_right() {
+        let all = vec!["maint-viewer", "maint-checker", "maint-operator"];
+        let acts = vec!["maint-operator"];
+        let rows = [
+            (Right::READ, &all),
+            (Right::REPORTS, &all),
+            (Right::NODES, &all),
+            (Right::DAEMON_SETS, &all),
+            (Right::CREATE, &acts),
+            (Right::SAY, &acts),
+            (Right::HALT, &acts),
+            (Right::HOLD, &acts),
+            (Right::LOCK, &vec![]),
+        ];
+        for (right, wanted) in rows {
+            assert_eq!(&right.roles(), wanted, "{right:?}");
         }
+        let text = forbidden(Right::LOCK, "no").to_string();
+        assert!(text.contains("no role of maint gives it to people"), "{text}");
+        let text = forbidden(Right::READ, "HTTP 401: Unauthorized").to_string();
+        assert!(text.starts_with("the API server does not know you: "), "{text}");
     }
 
     #[test]

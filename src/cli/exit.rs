@@ -83,14 +83,25 @@ pub fn tell(error: &anyhow::Error) -> Exit {
     }
     let text = format!("{error:#}");
     // Rendered errors of a configuration file begin with the word already.
-    let prefix = if text.starts_with("error: ") || text.starts_with("\u{1b}[") { "" } else { "error: " };
-    let _ = super::terminal::talk(&format!("{prefix}{text}\n"));
+    let rendered = text.starts_with("error: ") || text.starts_with("\u{1b}[");
+    let text = if rendered { text } else { format!("error: {}", tamed(&text)) };
+    let _ = super::terminal::talk(&format!("{text}\n"));
     error.downcast_ref::<Failure>().map_or(Exit::Error, |failure| failure.exit)
+}
+
+/// An error with its lines, and nothing else in it that steers a terminal: API servers and webhooks put words into it.
+fn tamed(text: &str) -> String {
+    text.split('\n').map(maint_core::report::tame).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_others_cannot_steer_the_terminal() {
+        assert_eq!(tamed("no: \u{1b}[2Jgone\n  what helps: x"), "no: \\u{1b}[2Jgone\n  what helps: x");
+    }
 
     #[test]
     fn verdicts_and_exit_codes_agree() {

@@ -3,7 +3,7 @@
 use clap::Args;
 use maint_core::report;
 
-use super::cluster::Session;
+use super::cluster::{Session, tell_left_out};
 use super::{Common, Exit, Output, terminal};
 
 /// Arguments of `history`.
@@ -18,18 +18,19 @@ pub struct History {
 }
 
 impl History {
-    /// Runs it.
+    /// Runs it: 0, 4 if a record was left out.
     ///
     /// # Errors
     /// If the records cannot be read.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let session = Session::open(common).await?;
-        let records = session.list(true).await?;
+        let (records, odd) = session.all().await?;
         let history = report::History::new(&records, self.node.as_deref(), self.limit, session.now());
         match common.output {
             Output::Text => terminal::data(&report::history(&history))?,
             Output::Json => terminal::json(&history)?,
         }
-        Ok(Exit::Fine)
+        tell_left_out(&odd)?;
+        Ok(if odd.is_empty() { Exit::Fine } else { Exit::Unknown })
     }
 }

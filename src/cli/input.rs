@@ -11,9 +11,9 @@ use maint_core::jiff::Timestamp;
 use maint_core::report::{Clock, Origin};
 use maint_engine::ports::Wanted;
 
-use super::Common;
 use super::dump::{Dump, Limits};
 use super::live::Live;
+use super::{Common, time};
 
 /// Where to look.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub struct Input {
     #[arg(long, value_name = "PATH")]
     from: Option<PathBuf>,
     /// The dump's clock, such as 2026-01-31T23:59:59Z; else the newest lease renewal in it
-    #[arg(long, value_name = "TIME", requires = "from")]
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = time::instant)]
     now: Option<Timestamp>,
     /// Take the dump for complete: an empty List means none (kubectl writes the same where it was refused), and
     /// single objects of a kind are all there are

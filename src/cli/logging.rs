@@ -1,11 +1,12 @@
-//! Talk of the program itself: to stderr, for people on a terminal, as JSON lines otherwise.
+//! Talk of the program itself: to stderr; the service writes JSON lines where nobody looks on, a verb always speaks to
+//! people.
 
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
 /// Starts it. Quiet by default, since the answer of a verb is on stdout: `-v` informs, `-vv` debugs.
-pub fn start(verbose: u8) {
+pub fn start(verbose: u8, is_service: bool) {
     let level = match verbose {
         0 => "warn",
         1 => "info",
@@ -15,5 +16,9 @@ pub fn start(verbose: u8) {
     let filter = EnvFilter::new(format!("{level},kube_client::client::builder=off,tokio_cron_scheduler=warn"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start, as in tests, changes nothing.
-    let _ = if std::io::stderr().is_terminal() { builder.try_init() } else { builder.json().try_init() };
+    let _ = match (is_service, std::io::stderr().is_terminal()) {
+        (true, true) => builder.try_init(),
+        (true, false) => builder.json().try_init(),
+        (false, colours) => builder.with_ansi(colours).without_time().with_target(false).try_init(),
+    };
 }

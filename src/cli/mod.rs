@@ -30,6 +30,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod time;
+mod who_acts;
 mod windows;
 mod words;
 
@@ -182,7 +183,7 @@ pub async fn run() -> Exit {
             return if error.print().is_ok() { exit } else { Exit::Error };
         }
     };
-    logging::start(cli.common.verbose);
+    logging::start(cli.common.verbose, matches!(cli.verb, Verb::Serve(_)));
     let done = match &cli.verb {
         Verb::Check(check) => check.run(&cli.common).await,
         Verb::Doctor(doctor) => doctor.run(&cli.common).await,

@@ -10,6 +10,7 @@ use super::ask::Ask;
 use super::cluster::{Session, name_of};
 use super::follow::{Watcher, conclude};
 use super::interrupt::Interrupts;
+use super::who_acts::who_acts;
 use super::{Common, Exit, Failure, Output, terminal};
 
 /// Arguments of `reboot`.
@@ -17,7 +18,8 @@ use super::{Common, Exit, Failure, Output, terminal};
 pub struct Reboot {
     #[command(flatten)]
     ask: Ask,
-    /// Who makes the node go down: pod, or external (you do, and say `maint done`)
+    /// Who makes the node go down: kured, pod, or external (you do, and say `maint done`); else kured where it asks maint
+    /// first, else pod where it is enabled
     #[arg(long, value_name = "NAME")]
     action: Option<Action>,
     /// Why: a scope that reboots
@@ -39,11 +41,10 @@ impl Reboot {
         self.on(&session, common, wish, &scope, Interrupts::listen).await
     }
 
-    /// What is asked for, and its scope.
+    /// What is asked for, and its scope. Who acts is left open where nobody was named.
     pub(super) fn wish(&self, settings: &Settings) -> Result<(MaintenanceSpec, Scope), Failure> {
-        let scope = Scope::find(settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
-        let action = self.action_for(settings, &scope)?;
-        Ok((self.ask.wish(settings, &scope, action, false)?, scope))
+        let scope = self.scope(settings)?;
+        Ok((self.ask.wish(settings, &scope, self.action, false)?, scope))
     }
 
     /// Runs it on a connected cluster.
@@ -51,15 +52,18 @@ impl Reboot {
         &self,
         session: &Session,
         common: &Common,
-        wish: MaintenanceSpec,
+        mut wish: MaintenanceSpec,
         scope: &Scope,
         interrupts: impl FnOnce() -> std::io::Result<Interrupts>,
     ) -> anyhow::Result<Exit> {
-        let pending = self.ask.agree(session, &wish, scope).await?;
+        let (node, pending) = self.ask.look(session).await?;
+        let action = who_acts(session, self.action, &node, &pending).await?;
+        action.as_str().clone_into(&mut wish.action);
+        self.ask.agree(&wish, scope, &pending)?;
         // Not before: at the question Ctrl-C ends everything.
         let interrupts = interrupts()?;
         let by = wish.requested_by.clone();
-        let record = self.ask.create(session, &wish, &pending).await?;
+        let record = self.ask.create(session, &wish, &node, &pending).await?;
         let name = name_of(&record);
         if self.detach {
             match common.output {
@@ -74,23 +78,15 @@ impl Reboot {
         conclude(session, common, &name, &by, ended).await
     }
 
-    /// The action that was named, else `pod` where it is enabled.
-    fn action_for(&self, settings: &Settings, scope: &Scope) -> Result<Action, Failure> {
-        if !scope.reboots {
-            let name = &scope.name;
-            return Err(Failure::usage(format!(
-                "scope `{name}` does not reboot\n  what helps: maint run NODE --scope {name} -- COMMAND"
-            )));
+    /// The scope, which must reboot.
+    fn scope(&self, settings: &Settings) -> Result<Scope, Failure> {
+        let scope = Scope::find(settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+        if scope.reboots {
+            return Ok(scope);
         }
-        match self.action {
-            // The leader's own configuration decides whether it may; ours need not be the same.
-            Some(action) => Ok(action),
-            None if settings.action.pod.enabled => Ok(Action::Pod),
-            None => Err(Failure::usage(
-                "who makes the node go down? Action `pod` is not enabled in this configuration\n  what helps: --action \
-                 pod where the leader has [action.pod] enabled = true; --action external where you reboot it yourself \
-                 and say `maint done`; or maint run NODE --scope reboot -- COMMAND",
-            )),
-        }
+        let name = &scope.name;
+        Err(Failure::usage(format!(
+            "scope `{name}` does not reboot\n  what helps: maint run NODE --scope {name} -- COMMAND"
+        )))
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use maint_core::api::record::MaintenanceReport;
 use maint_core::report::{ReportDocument, WindowVerdict, report_text};
 
-use super::cluster::Session;
+use super::cluster::{Session, tell_left_out};
 use super::{Common, Exit, Failure, Output, terminal};
 
 /// Names that an error spells out.
@@ -18,20 +18,30 @@ pub struct Report {
 }
 
 impl Report {
-    /// Runs it.
+    /// Runs it: 0, 5 if a person is needed, 4 if there is no verdict that can be understood.
     ///
     /// # Errors
     /// If there is no such report, or they cannot be read.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let session = Session::open(common).await?;
-        let reports = session.reports().await?;
-        let report = self.choose(reports)?;
+        let (reports, odd) = session.reports().await?;
+        tell_left_out(&odd)?;
+        let report = match self.choose(reports) {
+            // The one that is meant may be among those.
+            Err(failure) if !odd.is_empty() => return Err(Failure { exit: Exit::Unknown, ..failure }.into()),
+            chosen => chosen?,
+        };
         match common.output {
             Output::Text => terminal::data(&report_text(&report, common.paint(), session.now()))?,
             Output::Json => terminal::json(&ReportDocument::new(&report, session.now()))?,
         }
-        let verdict = report.status.as_ref().map(|status| status.verdict.as_str()).unwrap_or_default();
-        Ok(if verdict == WindowVerdict::Attention.as_str() { Exit::PersonNeeded } else { Exit::Fine })
+        Ok(match report.status.as_ref().map(|status| status.verdict.parse()) {
+            Some(Ok(WindowVerdict::Attention)) => Exit::PersonNeeded,
+            // A newer one may be among those that cannot be understood.
+            Some(Ok(_)) if odd.is_empty() || self.name.is_some() => Exit::Fine,
+            // Not made yet, or a verdict that this version does not know.
+            Some(_) | None => Exit::Unknown,
+        })
     }
 
     fn choose(&self, mut reports: Vec<MaintenanceReport>) -> Result<MaintenanceReport, Failure> {

@@ -57,7 +57,7 @@ impl Run {
     /// What is asked for, and its scope.
     pub(super) fn wish(&self, settings: &Settings) -> Result<(MaintenanceSpec, Scope), Failure> {
         let scope = Scope::find(settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
-        let wish = self.ask.wish(settings, &scope, Action::External, true)?;
+        let wish = self.ask.wish(settings, &scope, Some(Action::External), true)?;
         self.find_command()?;
         Ok((wish, scope))
     }
@@ -71,12 +71,13 @@ impl Run {
         scope: &Scope,
         interrupts: impl FnOnce() -> std::io::Result<Interrupts>,
     ) -> anyhow::Result<Exit> {
-        let pending = self.ask.agree(session, &wish, scope).await?;
+        let (node, pending) = self.ask.look(session).await?;
+        self.ask.agree(&wish, scope, &pending)?;
         // Not before: at the question Ctrl-C ends everything.
         let interrupts = interrupts()?;
         // Two programs of one person must not take each other's claim for their own.
         let by = format!("{} (maint run {})", wish.requested_by, session.rng.suffix(8));
-        let record = self.ask.create(session, &wish, &pending).await?;
+        let record = self.ask.create(session, &wish, &node, &pending).await?;
         let name = name_of(&record);
         terminal::talk(&format!("{name} is asked for; the command runs once the node is free\n"))?;
         let mut watcher = Watcher::of_new(session, &record, interrupts);

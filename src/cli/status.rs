@@ -17,7 +17,7 @@ use super::{Common, Exit, Output, terminal};
 pub async fn run(common: &Common) -> anyhow::Result<Exit> {
     let session = Session::open(common).await?;
     let (facts, lease, listed) = tokio::join!(
-        session.facts(&[SourceId::Nodes, SourceId::ConfigMaps, SourceId::Maintenances]),
+        session.facts(&[SourceId::Nodes, SourceId::ConfigMaps, SourceId::Maintenances, SourceId::DaemonSets]),
         session.lease(),
         session.records.list(false)
     );
@@ -39,10 +39,9 @@ pub async fn run(common: &Common) -> anyhow::Result<Exit> {
     let report = StatusReport::new(
         &StatusInput {
             source: &session.source(),
-            namespace: &session.settings.namespace,
-            lease_seconds: session.settings.election.lease_seconds,
-            nodes: &facts.nodes,
-            config_maps: &facts.config_maps,
+            settings: &session.settings,
+            configured: common.config.is_some(),
+            facts: &facts,
             lease: &lease,
             records: &records,
             odd_records: &odd_records,

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod lock;
+mod reboot;
 
 use clap::{CommandFactory as _, Parser as _};
 use maint_core::config::Settings;
@@ -23,20 +24,24 @@ async fn run(cluster: &Cluster, arguments: &[&str]) -> (Exit, String) {
 
 /// The same with what is heard meanwhile.
 async fn run_with(cluster: &Cluster, arguments: &[&str], interrupts: Interrupts) -> (Exit, String) {
+    run_in(cluster, arguments, interrupts, Settings::default()).await
+}
+
+/// The same with these settings.
+async fn run_in(cluster: &Cluster, arguments: &[&str], interrupts: Interrupts, settings: Settings) -> (Exit, String) {
     let cli = Cli::try_parse_from([&["maint"], arguments].concat()).expect("usage");
-    let session = cluster.session();
-    let settings = Settings::default();
+    let session = cluster.session(settings.clone());
     let interrupts = || Ok(interrupts);
     let done = match &cli.verb {
         Verb::Reboot(verb) => match verb.wish(&settings) {
-            Ok((wish, scope)) => verb.on(&session, &cli.common, wish, &scope, interrupts).await,
+            Ok((wish, scope)) => Box::pin(verb.on(&session, &cli.common, wish, &scope, interrupts)).await,
             Err(failure) => Err(failure.into()),
         },
         Verb::Run(verb) => match verb.wish(&settings) {
-            Ok((wish, scope)) => verb.on(&session, &cli.common, wish, &scope, interrupts).await,
+            Ok((wish, scope)) => Box::pin(verb.on(&session, &cli.common, wish, &scope, interrupts)).await,
             Err(failure) => Err(failure.into()),
         },
-        Verb::Resume(verb) => verb.on(&session, &cli.common, interrupts).await,
+        Verb::Resume(verb) => Box::pin(verb.on(&session, &cli.common, interrupts)).await,
         Verb::Lock(super::lock::Lock::Release(verb)) => verb.on(&session, &cli.common).await,
         _ => panic!("not one of these"),
     };

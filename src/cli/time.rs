@@ -14,6 +14,14 @@ pub fn length(text: &str) -> Result<SignedDuration, String> {
     if length < SignedDuration::from_secs(1) { Err("wanted at least 1s".to_owned()) } else { Ok(length) }
 }
 
+/// An instant.
+///
+/// # Errors
+/// In words, for clap.
+pub fn instant(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "wanted a time with its zone, such as 2026-12-05T01:00:00Z".to_owned())
+}
+
 /// The end of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {

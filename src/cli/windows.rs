@@ -4,13 +4,13 @@ use clap::Args;
 use maint_core::jiff::Timestamp;
 use maint_core::report::{self, Clock, WindowsReport};
 
-use super::{Common, Exit, Output, terminal};
+use super::{Common, Exit, Output, terminal, time};
 
 /// Arguments of `windows`.
 #[derive(Debug, Args)]
 pub struct Windows {
     /// Judge this instant instead of now, such as 2026-12-05T01:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time::instant)]
     at: Option<Timestamp>,
 }
 

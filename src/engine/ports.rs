@@ -1,18 +1,19 @@
 //! What the engine needs from the cluster, as traits: real clients and worlds in memory implement them.
 //!
-//! There are two cuts for reading. [`Observe`] is the one that decisions use: sources in, [`Facts`] out. A simulated
-//! world implements it directly on its own state, without any JSON, which is what makes masses of nights cheap.
-//! Below it, [`Reader`] (pages of lists) and [`Servers`] (a client for each API server's own address) are what the
-//! live implementation of `Observe` rests on; an API server in memory implements those two.
+//! There are two cuts for reading. [`Observe`] is the one that decisions use: sources in, [`Facts`] out. Below it,
+//! [`Reader`] (pages of lists, as facts) and [`Servers`] (each API server at its own address) are what the live
+//! implementation of `Observe` rests on. Neither speaks of text: a simulated world implements both on its own state,
+//! which is what makes masses of nights cheap while the observer itself stays the one of a real cluster.
 
 use std::collections::BTreeSet;
 use std::future::Future;
 
 use maint_core::api::SourceId;
-use maint_core::facts::{Facts, FailureKind, SourceSpec};
-use serde_json::value::RawValue;
+use maint_core::facts::{Facts, FailureKind, Item, Source, SourceSpec};
+use maint_core::matrix::classify::Answer;
 
 use crate::client::ClientError;
+use crate::runtime::Clock;
 
 /// What a reading is for.
 #[derive(Debug, Clone, Default)]
@@ -59,8 +60,11 @@ pub trait Observe: Send + Sync {
 
 /// Lists objects page by page.
 pub trait Reader: Send + Sync {
-    /// One page, in the most recent state.
-    fn list_page(&self, request: &PageRequest<'_>) -> impl Future<Output = Result<Page, ReadError>> + Send;
+    /// One page, in the most recent state, decoded object by object.
+    fn list_page<S: Source>(
+        &self,
+        request: &PageRequest<'_>,
+    ) -> impl Future<Output = Result<Page<S>, ReadError>> + Send;
 }
 
 /// A page to be read.
@@ -80,12 +84,11 @@ pub struct PageRequest<'a> {
     pub limit: u32,
 }
 
-/// A page of a list. Its objects are still text: they are decoded one by one, so that a page of large Nodes never
-/// stands in memory as a tree.
-#[derive(Debug, Default)]
-pub struct Page {
+/// A page of a list.
+#[derive(Debug)]
+pub struct Page<S> {
     /// The objects.
-    pub items: Vec<Box<RawValue>>,
+    pub items: Vec<Item<S>>,
     /// Where the next page begins; none after the last one.
     pub continue_token: Option<String>,
 }
@@ -133,13 +136,42 @@ impl ReadError {
     }
 }
 
+/// Asks one API server what the matrix is made of.
+pub trait Probes: Clone + Send + Sync {
+    /// Asks, and waits for the answer at most as long as the question allows.
+    fn ask(&self, clock: &Clock, question: Question<'_>) -> impl Future<Output = Asked> + Send;
+}
+
+/// A question to one API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question<'a> {
+    /// Is it ready?
+    Readyz,
+    /// Does a new connection to this node's kubelet come about?
+    FreshDial(&'a str),
+    /// Is this node's kubelet healthy? An old connection may carry it.
+    Healthz(&'a str),
+}
+
+/// What came of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The answer, or why there is none.
+    pub answer: Answer,
+    /// The certificate is good and does not name the address.
+    pub wrong_name: bool,
+}
+
 /// Builds clients for single API servers.
 pub trait Servers: Send + Sync {
+    /// Asks one of them.
+    type Client: Probes;
+
     /// A client that speaks HTTP/1.1 with the API server at `host:port` and nobody else, and verifies its certificate
     /// for the address or, if one is given, for `tls_server_name`. Each request has a connection of its own: a fresh
     /// dial ends its connection without notice, and must not be judged on one that was used before.
     ///
     /// # Errors
     /// If the address cannot be understood or the client cannot be built. Nothing is sent yet.
-    fn client(&self, address: &str, tls_server_name: Option<&str>) -> Result<kube::Client, ClientError>;
+    fn client(&self, address: &str, tls_server_name: Option<&str>) -> Result<Self::Client, ClientError>;
 }

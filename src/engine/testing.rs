@@ -105,6 +105,8 @@ impl FakeServers {
 }
 
 impl Servers for FakeServers {
+    type Client = kube::Client;
+
     fn client(&self, address: &str, _: Option<&str>) -> Result<kube::Client, ClientError> {
         let answer = self.answers.get(address).cloned().ok_or_else(|| ClientError::BadAddress {
             address: address.to_owned(),

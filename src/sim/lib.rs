@@ -12,4 +12,5 @@ pub mod night;
 pub mod random;
 pub mod store;
 pub mod trace;
+pub mod typed;
 pub mod world;

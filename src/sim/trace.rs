@@ -55,7 +55,7 @@ impl Step {
             step.subresource.clone_from(subresource);
         }
         if request.is_mutating() {
-            step.body = request.json().ok().map(Arc::new);
+            step.body = request.shared_json();
         }
         step
     }
@@ -118,10 +118,17 @@ impl Trace {
         step.number = self.number;
         self.hash = fnv1a(self.hash, step.line().as_bytes());
         if let Some(body) = &step.body {
-            self.hash = fnv1a(self.hash, body.to_string().as_bytes());
+            self.hash = hashed(self.hash, body);
         }
         if self.keep {
             self.steps.push(step);
+        }
+    }
+
+    /// Lets the hash grow by a read that leaves no step.
+    pub fn note(&mut self, parts: &[&[u8]]) {
+        for part in parts {
+            self.hash = fnv1a(self.hash, part);
         }
     }
 
@@ -131,9 +138,64 @@ impl Trace {
         &self.steps
     }
 
+    /// Takes the steps that were kept; numbers and hash go on.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.steps)
+    }
+
     /// The hash over every line and every body.
     #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
+    }
+}
+
+/// The hash goes on over a document, without making a text of it: each value with a mark of its kind before it, and of
+/// its end where it has parts.
+fn hashed(hash: u64, value: &Value) -> u64 {
+    match value {
+        Value::Null => fnv1a(hash, b"0"),
+        Value::Bool(yes) => fnv1a(hash, if *yes { b"t" } else { b"f" }),
+        Value::Number(number) => fnv1a(fnv1a(hash, b"#"), number.to_string().as_bytes()),
+        Value::String(text) => fnv1a(fnv1a(fnv1a(hash, b"\""), text.as_bytes()), b"\""),
+        Value::Array(values) => fnv1a(values.iter().fold(fnv1a(hash, b"["), hashed), b"]"),
+        Value::Object(members) => {
+            let member =
+                |hash, (key, value): (&String, &Value)| hashed(fnv1a(fnv1a(hash, key.as_bytes()), b":"), value);
+            fnv1a(members.iter().fold(fnv1a(hash, b"{"), member), b"}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_document_shows_in_the_hash() {
+        let documents = [
+            json!(null),
+            json!(true),
+            json!(false),
+            json!(1),
+            json!(1.5),
+            json!("1"),
+            json!([]),
+            json!([[], 1]),
+            json!([[1]]),
+            json!({}),
+            json!({"a": null}),
+            json!({"a": {"b": 1}}),
+            json!({"a": {}, "b": 1}),
+            json!({"a": "b"}),
+        ];
+        let mut hashes: Vec<u64> = documents.iter().map(|document| hashed(FNV_OFFSET, document)).collect();
+        assert_eq!(hashes, documents.iter().map(|document| hashed(FNV_OFFSET, document)).collect::<Vec<_>>());
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), documents.len());
     }
 }

@@ -19,6 +19,10 @@ use crate::support::{Run, maint_with};
 pub const RECORDS: &str = "/apis/maint.dev/v1alpha1/maintenances";
 /// The leader's Lease.
 pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/maint/leases/maint";
+/// The reports.
+pub const REPORTS: &str = "/apis/maint.dev/v1alpha1/maintenancereports";
+/// The DaemonSets.
+pub const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 /// maint's ConfigMaps.
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/maint/configmaps";
 
@@ -43,6 +47,8 @@ impl Api {
             .list("/api/v1/nodes", vec![node("worker1", json!({})), node("worker2", hold)])
             .list(CONFIG_MAPS, vec![])
             .list(RECORDS, vec![])
+            .list(REPORTS, vec![])
+            .list(DAEMON_SETS, vec![])
             .answer("PATCH /api/v1/nodes/worker1", 200, json!({}))
             .answer("PATCH /api/v1/nodes/worker2", 200, json!({}))
             .answer(&format!("PATCH {CONFIG_MAPS}/maint-control"), 200, json!({}))
@@ -60,6 +66,8 @@ impl Api {
         let kind = match path.rsplit('/').next() {
             Some("nodes") => "NodeList",
             Some("configmaps") => "ConfigMapList",
+            Some("daemonsets") => "DaemonSetList",
+            Some("maintenancereports") => "MaintenanceReportList",
             _ => "MaintenanceList",
         };
         self.answer(&format!("GET {path}"), 200, json!({"kind": kind, "metadata": {}, "items": items}))

@@ -6,7 +6,7 @@ use maint_core::api::rights::{Part, manifest};
 use serde_json::Value;
 
 use crate::support::{maint, root};
-use crate::tidy::{files, none, same_or_bless, shown, text_of};
+use crate::tidy::{files, same_or_bless, shown, text_of};
 
 /// Every document of a file.
 fn documents(path: &std::path::Path) -> Vec<Value> {
@@ -63,20 +63,4 @@ fn no_role_has_a_wildcard_or_reads_secrets() {
         }
     }
     assert!(rules > 20, "only {rules} rules");
-}
-
-#[test]
-fn links_of_the_deploy_pages_lead_somewhere() {
-    let mut bad = Vec::new();
-    for page in files("deploy", ".md") {
-        let text = text_of(&page);
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-        let folder = page.parent().expect("a folder");
-        for link in links.filter(|link| !link.is_empty() && !link.starts_with("http")) {
-            if !folder.join(link).exists() {
-                bad.push(format!("{}: {link}", shown(&page)));
-            }
-        }
-    }
-    none("links to nothing", &bad);
 }

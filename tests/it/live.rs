@@ -1,4 +1,4 @@
-//! `check` and `matrix` where there is no cluster to ask: one error that says what is wrong and what helps.
+//! The verbs that read a cluster where there is none to ask: one error that says what is wrong and what helps.
 
 use std::net::TcpListener;
 
@@ -14,14 +14,29 @@ fn kubeconfig(server: &str) -> String {
     )
 }
 
-/// Runs both verbs against a kubeconfig with this text, with nothing else in the environment.
-fn ask(text: &str, flags: &[&str]) -> [Run; 2] {
+/// Verbs that read a cluster, each by a way of its own.
+const VERBS: &[&[&str]] = &[
+    &["check", "worker2"],
+    &["matrix"],
+    &["doctor"],
+    &["lock", "show"],
+    &["lock", "release", "--garbage", "--yes"],
+    &["report"],
+    &["status"],
+    &["reboot", "worker2", "--yes"],
+];
+
+/// Runs the verbs against a kubeconfig with this text, with nothing else in the environment.
+fn ask(text: &str, flags: &[&str]) -> Vec<Run> {
     let (_folder, path) = folder(&[("config", text)]);
     let file = format!("{path}/config");
-    [&["check", "worker2"][..], &["matrix"]].map(|verb| {
-        let arguments = [verb, flags, &["--kubeconfig", &file]].concat();
-        maint_with(&arguments, &[("LANG", "C.UTF-8"), ("HOME", &path)]).without(&path)
-    })
+    VERBS
+        .iter()
+        .map(|verb| {
+            let arguments = [verb, flags, &["--kubeconfig", &file]].concat();
+            maint_with(&arguments, &[("LANG", "C.UTF-8"), ("HOME", &path)]).without(&path)
+        })
+        .collect()
 }
 
 /// Exit 1, nothing on stdout, and on stderr one error of two lines: what is wrong, what helps.
@@ -38,7 +53,7 @@ fn assert_error(row: &str, run: &Run, parts: &[&str]) {
 #[test]
 fn no_kubeconfig_at_all() {
     let (_folder, home) = folder(&[]);
-    for verb in [&["check"][..], &["check", "worker2", "-o", "json"], &["matrix"]] {
+    for verb in [&[&["check"][..], &["check", "worker2", "-o", "json"]][..], VERBS].concat() {
         let run = maint_with(verb, &[("LANG", "C.UTF-8"), ("HOME", &home)]).without(&home);
         assert_error("none", &run, &["no kubeconfig", "--kubeconfig"]);
     }

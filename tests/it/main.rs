@@ -15,6 +15,7 @@ mod deploy;
 mod doctor;
 mod explain;
 mod live;
+mod sick;
 mod support;
 mod tidy;
 mod verbs;

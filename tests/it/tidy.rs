@@ -285,15 +285,47 @@ fn the_readme_begins_with_commands_that_work() {
 }
 
 #[test]
-fn links_of_the_readme_lead_somewhere() {
-    let readme = text_of(&root().join("README.md"));
-    let links = readme.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let bad: Vec<String> = links
-        .filter(|link| !link.starts_with("http") && !link.starts_with('#'))
-        .filter(|link| !root().join(link).exists())
-        .map(str::to_owned)
-        .collect();
-    none("README.md links to nothing", &bad);
+fn links_of_every_page_lead_somewhere() {
+    let pages = files("", ".md");
+    assert!(pages.len() > 60, "found only {} pages", pages.len());
+    let mut bad = Vec::new();
+    for page in pages {
+        let text = text_of(&page);
+        let folder = page.parent().expect("a folder");
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+        for link in links.filter(|link| !link.is_empty() && !link.starts_with("http")) {
+            if !folder.join(link).exists() {
+                bad.push(format!("{}: {link}", shown(&page)));
+            }
+        }
+    }
+    none("links to nothing", &bad);
+}
+
+#[test]
+fn every_decision_has_a_number_of_its_own_and_no_number_is_left_out() {
+    let mut bad = Vec::new();
+    for (index, path) in files("runbooks/decisions", ".md").iter().enumerate() {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let wanted = format!("{:04}", index + 1);
+        if name.split('-').next() != Some(wanted.as_str()) {
+            bad.push(format!("{name} comes where {wanted} is wanted"));
+        }
+        let heading = text_of(path).lines().next().unwrap_or_default().to_owned();
+        if !heading.starts_with(&format!("# {}", name.split('-').next().unwrap_or_default())) {
+            bad.push(format!("{name} has the heading `{heading}`"));
+        }
+    }
+    none("decisions", &bad);
+    // What a page calls `decision NNNN` is there.
+    let known: Vec<String> = files("runbooks/decisions", ".md").iter().map(|path| shown(path)).collect();
+    for page in files("", ".md") {
+        for rest in text_of(&page).split("decision ").skip(1) {
+            let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let there = known.iter().any(|path| path.contains(&format!("/{number}-")));
+            assert!(number.len() != 4 || there, "{} names decision {number}", shown(&page));
+        }
+    }
 }
 
 /// Puts text between `<!-- NAME -->` and `<!-- end of NAME -->`.

@@ -51,11 +51,6 @@ fn usage_errors_need_no_cluster() {
             "error: invalid value 'pot' for '--action <NAME>': unknown action `pot`, did you mean `pod`?",
         ),
         (
-            "no action",
-            &["reboot", "w", "--yes"],
-            "error: who makes the node go down? Action `pod` is not enabled in this configuration\n  what helps: --action pod",
-        ),
-        (
             "an unknown gate",
             &["reboot", "w", "--action", "pod", "--yes", "--override", "longhorn-volume=x"],
             "error: unknown gate `longhorn-volume`, did you mean `longhorn-volumes`?",
@@ -105,6 +100,16 @@ fn usage_errors_need_no_cluster() {
             "an odd end",
             &["halt", "--until", "tomorrow"],
             "error: invalid value 'tomorrow' for '--until <WHEN>': wanted a time with its zone",
+        ),
+        (
+            "an odd instant",
+            &["windows", "--at", "yesterday"],
+            "error: invalid value 'yesterday' for '--at <TIME>': wanted a time with its zone, such as 2026-12-05T01:00:00Z",
+        ),
+        (
+            "an odd clock of a dump",
+            &["doctor", "--from", "x", "--now", "12:00"],
+            "error: invalid value '12:00' for '--now <TIME>': wanted a time with its zone",
         ),
     ];
     for (name, arguments, wanted) in rows {

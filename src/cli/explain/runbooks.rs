@@ -30,6 +30,8 @@ runbooks! {
     NoWindowConfigured,
     WindowTooShort,
     WindowFull,
+    WindowStopped,
+    WindowTried,
     ClockSkew,
     TooManyUnavailable,
     KuredLockHeld,

@@ -39,6 +39,7 @@ struct State {
     boot_id: String,
     without_crds: bool,
     kured: Option<Kured>,
+    annotated: bool,
 }
 
 /// kured's DaemonSet.
@@ -47,6 +48,8 @@ struct Kured {
     /// Somebody else writes this after the next look.
     then: Vec<Option<String>>,
     concurrency: usize,
+    /// Further flags.
+    flags: Vec<&'static str>,
 }
 
 /// The cluster.
@@ -95,9 +98,40 @@ impl Cluster {
 
     /// Installs kured, with this lock.
     pub fn kured(self, lock: Option<&str>, concurrency: usize) -> Self {
-        let kured = Kured { lock: lock.map(str::to_owned), then: Vec::new(), concurrency };
+        let kured = Kured { lock: lock.map(str::to_owned), then: Vec::new(), concurrency, flags: Vec::new() };
         self.with(|state| state.kured = Some(kured));
         self
+    }
+
+    /// Installs kured, started with these flags.
+    pub fn kured_with(self, flags: &[&'static str]) -> Self {
+        let cluster = self.kured(None, 1);
+        cluster.with(|state| state.kured.iter_mut().for_each(|kured| kured.flags = flags.to_vec()));
+        cluster
+    }
+
+    /// The same, asking maint before it reboots.
+    pub fn gated_kured(self, flags: &[&'static str]) -> Self {
+        self.kured_with(&[&["--prometheus-url=http://maint.maint/kured/$(KURED_NODE_ID)"], flags].concat())
+    }
+
+    /// Every node bears kured's annotation that a reboot is wanted.
+    pub fn annotated(self) -> Self {
+        self.with(|state| state.annotated = true);
+        self
+    }
+
+    /// A wish of kured for worker2 on boot b1, with this annotation of the last question.
+    pub fn wish_of_kured(self, name: &str, asked: &str) -> Self {
+        let cluster = self.record(name, "Pending");
+        cluster.with(|state| {
+            let record = state.records.get_mut(name).expect("just made");
+            record["metadata"]["annotations"] = json!({"maint.dev/asked": asked});
+            for (field, value) in [("action", "kured"), ("trigger", "unattended"), ("bootID", "b1")] {
+                record["spec"][field] = json!(value);
+            }
+        });
+        cluster
     }
 
     /// Somebody else changes kured's lock after the next look at it.
@@ -136,7 +170,7 @@ impl Cluster {
     }
 
     /// A session, at 01:00:00.
-    pub fn session(&self) -> Session {
+    pub fn session(&self, settings: Settings) -> Session {
         install_crypto_provider();
         let start: Timestamp = "2026-11-30T01:00:00Z".parse().expect("a time");
         let cluster = self.clone();
@@ -146,7 +180,7 @@ impl Cluster {
         });
         let access = Access::of(kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"))).expect("an access");
         let client = kube::Client::new(service, "default");
-        Session::of(Settings::default(), Clock::simulated(start), Rng::seeded(7), access, client)
+        Session::of(settings, Clock::simulated(start), Rng::seeded(7), access, client)
     }
 
     async fn answer(&self, request: http::Request<Body>) -> Result<http::Response<Body>, std::io::Error> {
@@ -236,14 +270,18 @@ impl State {
 
     fn daemon_sets(&mut self) -> Value {
         let items = self.kured.as_mut().map(|kured| {
-            let annotations = kured.lock.as_ref().map_or(json!({}), |lock| json!({"weave.works/kured-node-lock": lock}));
+            let annotations =
+                kured.lock.as_ref().map_or(json!({}), |lock| json!({"weave.works/kured-node-lock": lock}));
             if let Some(then) = kured.then.pop() {
                 kured.lock = then;
             }
+            let mut args = vec![format!("--concurrency={}", kured.concurrency)];
+            args.extend(kured.flags.iter().map(|flag| (*flag).to_owned()));
             json!({
                 "metadata": {"name": "kured", "namespace": "kube-system", "annotations": annotations},
                 "spec": {"template": {"spec": {"containers": [{
-                    "image": "ghcr.io/kubereboot/kured:1.23.0", "args": [format!("--concurrency={}", kured.concurrency)],
+                    "image": "ghcr.io/kubereboot/kured:1.23.0", "args": args,
+                    "env": [{"name": "KURED_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
                 }]}}},
                 "status": {"desiredNumberScheduled": 2, "numberReady": 2},
             })
@@ -271,8 +309,10 @@ impl State {
 
     fn nodes(&self) -> Value {
         let node = |name: &str| {
+            let key = "weave.works/kured-reboot-in-progress";
+            let annotations = if self.annotated { json!({key: "2026-11-30T00:30:00Z"}) } else { json!({}) };
             json!({
-                "metadata": {"name": name}, "spec": {},
+                "metadata": {"name": name, "annotations": annotations}, "spec": {},
                 "status": {"nodeInfo": {"bootID": self.boot_id}, "conditions": [{"type": "Ready", "status": "True"}]},
             })
         };

@@ -300,6 +300,9 @@ pub struct KuredRecord {
     /// Raised whenever a question must be heard that was asked after something was done; see annotation
     /// `maint.dev/asked`.
     pub ask_epoch: i64,
+    /// kured's `--period` in seconds, as it was at the hand-over: its next look is at most so far away. 0 before that.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub period_seconds: i64,
     /// Grants that were given and taken; a second one is the last.
     pub grants: i64,
     /// kured's pods on the node when the grant was given, as `uid/restarts`, separated by commas.
@@ -323,6 +326,11 @@ pub struct KuredRecord {
     /// The sentinel file that we put on the node, if we did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Sentinel>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// A withdrawn grant, until it is proven that nobody acts on it any more.

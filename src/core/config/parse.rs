@@ -78,6 +78,25 @@ impl ConfigErrors {
     }
 }
 
+/// How a rule says that a key is not there.
+const IS_MISSING: &str = "is missing";
+
+/// Whether what a rule misses in an entry of a list is there, and was taken out for an error of its own.
+fn is_taken_out(path: &[String], problem: &str, rest: &DeTable<'_>, whole: &DeTable<'_>) -> bool {
+    let [list, number, key] = path else { return false };
+    let of =
+        |table: &DeTable<'_>, wanted: &dyn Fn(usize, &Range<usize>) -> bool| -> Option<(Range<usize>, Vec<String>)> {
+            let (_, value) = table.iter().find(|(name, _)| name.get_ref() == list.as_str())?;
+            let entry = entries(value).iter().enumerate().find(|(index, entry)| wanted(*index, &entry.span()))?.1;
+            let DeValue::Table(inner) = entry.get_ref() else { return None };
+            Some((entry.span(), inner.iter().map(|(key, _)| key.get_ref().to_string()).collect()))
+        };
+    let Some((span, left)) = of(rest, &|index, _| number.parse() == Ok(index)) else { return false };
+    let Some((_, written)) = of(whole, &|_, found| *found == span) else { return false };
+    let told = |one: &String| one == key || problem.contains(&format!("`{one}`"));
+    written.iter().any(|one| told(one) && !left.contains(one))
+}
+
 /// Line and column of a byte, both from 1; the column counts characters.
 fn position(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
@@ -122,6 +141,10 @@ impl Settings {
         let rest = rest(&document, &taken_out);
         for rule in RULES {
             for (path, problem) in (rule.broken)(&settings) {
+                if problem.starts_with(IS_MISSING) && is_taken_out(&path, &problem, rest.get_ref(), document.get_ref())
+                {
+                    continue;
+                }
                 // Numbers of list entries count what is left; what was taken out of a table is found in the whole.
                 let span = span_of(rest.get_ref(), &path).or_else(|| span_of(document.get_ref(), &path));
                 let message = format!("`{}` {problem}", dotted(&as_written(&path, rest.get_ref(), document.get_ref())));
@@ -292,7 +315,10 @@ fn of_toml(error: &toml::de::Error, text: &str) -> ConfigError {
             help: Some(format!("{prefix}{}", help.replace("?; ", "? "))),
         };
     }
-    ConfigError { span, message, help: None }
+    let help = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    let help =
+        help.map(|field| format!("write `{field} = ...` there; config/maint.toml of the project explains every key"));
+    ConfigError { span, message: message.replace(" as i128", ""), help }
 }
 
 #[cfg(test)]

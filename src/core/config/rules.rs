@@ -1,5 +1,6 @@
 //! What values must hold beyond their type, each with the reason why.
 
+mod kured;
 mod windows;
 
 use super::Settings;
@@ -24,6 +25,9 @@ const LEAST_HEARTBEAT_AGE: i64 = 300;
 /// What one node may be expected to take, in seconds: a minute to a day.
 const LEAST_EXPECTED: i64 = 60;
 const MOST_EXPECTED: i64 = 86_400;
+
+/// The longest wait of a run, in seconds: a week.
+const LONGEST_WAIT: i64 = 604_800;
 
 /// All rules.
 pub(super) const RULES: &[Rule] = &[
@@ -90,6 +94,7 @@ pub(super) const RULES: &[Rule] = &[
                 (path(&["coredns", "namespace"]), &s.coredns.namespace),
                 (path(&["longhorn", "namespace"]), &s.longhorn.namespace),
                 (path(&["action", "pod", "namespace"]), &s.action.pod.namespace),
+                (path(&["kured", "sentinel", "namespace"]), &s.kured.sentinel.namespace),
             ]
             .into_iter()
             .filter(|(_, name)| !is_dns_label(name))
@@ -120,7 +125,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        why: "a wait without a limit, or one of 0, would end before it began",
+        why: "a wait of 0 would end before it began, and one of more than a week is none that anybody waits for",
         broken: |s| {
             let run = &s.run;
             [
@@ -132,7 +137,8 @@ pub(super) const RULES: &[Rule] = &[
                 ("settle_timeout_seconds", run.settle_timeout_seconds),
             ]
             .into_iter()
-            .flat_map(|(key, value)| at_least(&["run", key], value, 1))
+            .filter(|(_, value)| !(1..=LONGEST_WAIT).contains(value))
+            .map(|(key, value)| (path(&["run", key]), format!("is {value}, wanted 1 to {LONGEST_WAIT}")))
             .collect()
         },
     },
@@ -195,6 +201,14 @@ pub(super) const RULES: &[Rule] = &[
             let problem = || (path(&["action", "pod", "image"]), "is empty while action `pod` is enabled".to_owned());
             if missing { vec![problem()] } else { Vec::new() }
         },
+    },
+    Rule {
+        why: "only the host of kured's --prometheus-url is compared, whatever its scheme, port and path: `maint.example.org`",
+        broken: kured::hosts,
+    },
+    Rule {
+        why: "a Prometheus is `http://host:port` or https, perhaps with a path; secrets do not belong into this file",
+        broken: kured::prometheus,
     },
     Rule {
         why: "each receiver has a name of its own, and its URL in one file or environment variable",

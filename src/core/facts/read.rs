@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Malformed;
@@ -43,6 +44,14 @@ impl<'a> Fields<'a> {
     #[must_use]
     pub fn malformed(&self, key: &str, problem: impl Into<String>) -> Malformed {
         Malformed { object: self.object.to_owned(), path: self.path_of(key), problem: problem.into() }
+    }
+
+    /// All of it, as a type that reads itself.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn whole<T: Deserialize<'a>>(&self) -> Result<T, Malformed> {
+        T::deserialize(self.map).map_err(|error| self.malformed("(whole object)", error.to_string()))
     }
 
     fn get(&self, key: &str) -> Option<&'a Value> {

@@ -9,7 +9,7 @@ use super::{
 use crate::api::SourceId;
 
 /// A kind that is listed: its row of the table and its decoder.
-pub trait Source: Sized {
+pub trait Source: Sized + Clone + Send + 'static {
     /// The row.
     const SPEC: SourceSpec;
 

@@ -97,7 +97,10 @@ mod tests {
         json!({
             "metadata": {"name": "kured", "namespace": "kube-system"},
             "spec": {"template": {"spec": {"containers": [
-                {"name": "kured", "image": "kured:1.23.0", "args": [format!("--prometheus-url={url}")]}]}}},
+                {
+                    "name": "kured", "image": "kured:1.23.0", "args": [format!("--prometheus-url={url}")],
+                    "env": [{"name": "KURED_NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+                }]}}},
             "status": {"desiredNumberScheduled": 3, "numberReady": 3},
         })
     }

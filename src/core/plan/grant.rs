@@ -95,6 +95,7 @@ pub(super) fn hand_over(run: &mut Run<'_>, node: &Node) {
         run.withdraw();
         return run.look_again_in(SOON_SECONDS);
     };
+    run.kured_mut().period_seconds = place.period_seconds;
     if !reopened(run, node) {
         return;
     }

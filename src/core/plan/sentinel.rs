@@ -106,6 +106,10 @@ pub(super) fn is_there(run: &mut Run<'_>, node: &Node, place: &Place) -> bool {
             return true;
         }
         if let Some(why) = impossible(run, place) {
+            // It was begun on the word of kured's annotation: then its question comes, or the deadline.
+            if wishes_itself(run, Some(node)) {
+                return true;
+            }
             run.back_out(Outcome::ActionNotStarted, Phase::Failed, why);
             return false;
         }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::kured;
 use super::paint::tame;
 use super::story::waits_for_done;
 use super::table::length;
@@ -16,20 +17,21 @@ pub struct Follow {
     last: Option<TimelineEntry>,
     waits_for: Option<(String, String)>,
     told_to_act: bool,
+    kured: Option<&'static str>,
 }
 
 impl Follow {
     /// Tells everything, counted from `begun`.
     #[must_use]
     pub const fn from_start(begun: Timestamp) -> Self {
-        Self { begun, last: None, waits_for: None, told_to_act: false }
+        Self { begun, last: None, waits_for: None, told_to_act: false, kured: None }
     }
 
     /// Tells what happens after the present state of a record, counted from `begun`.
     #[must_use]
     pub fn from_here(record: &Maintenance, begun: Timestamp) -> Self {
         let last = record.status.as_ref().and_then(|status| status.timeline.last()).cloned();
-        Self { begun, last, waits_for: None, told_to_act: false }
+        Self { begun, last, waits_for: None, told_to_act: false, kured: None }
     }
 
     /// What happened since the last call: `+00:01:23 Draining: cordoned; pods are evicted`.
@@ -57,6 +59,12 @@ impl Follow {
                 self.waits_for = Some(key);
             }
         }
+        let of_kured = kured::waits_for(record);
+        let key = of_kured.as_ref().map(|wait| wait.key);
+        if let Some(wait) = of_kured.filter(|_| key != self.kured) {
+            lines.push(format!("{} {}: {}", self.elapsed(now), phase_of(record), wait.shown(now)));
+        }
+        self.kured = key;
         if waits_for_done(record) && !self.told_to_act {
             // Whoever watches is the first to know, whatever becomes of the messages.
             let (node, name) = (&record.spec.node_name, record.metadata.name.as_deref().unwrap_or_default());
@@ -83,6 +91,14 @@ impl Follow {
             && let Some(drain) = &status.drain
         {
             line = format!("{line}, {} of {} pods left", drain.left, drain.planned);
+        }
+        let of_kured = kured::waits_for(record);
+        if let Some(wait) = &of_kured {
+            line = format!("{line}: {}", wait.shown(now));
+        } else if matches!(phase, Phase::Cordoning | Phase::Draining | Phase::Acting)
+            && let Some(finding) = status.findings.first().filter(|finding| stops(finding))
+        {
+            line = format!("{line}: {}", waits(finding));
         }
         if waits_for_done(record) {
             line.push_str(", waits for you to act and say `maint done`");

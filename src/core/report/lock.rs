@@ -89,7 +89,7 @@ impl LockReport {
 }
 
 impl LockEntryReport {
-    fn new(place: Place, seen: Seen) -> Self {
+    pub(super) fn new(place: Place, seen: Seen) -> Self {
         let format_fits = place.format_fits();
         let Place { namespace, name, key, text, concurrency, .. } = place;
         let Seen { format, garbage, holders, consequence } = seen;

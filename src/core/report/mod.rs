@@ -9,6 +9,7 @@ mod doctor;
 pub mod events;
 mod follow;
 mod history;
+mod kured;
 mod lock;
 pub mod matrix;
 mod paint;
@@ -25,8 +26,8 @@ pub use check::{CheckReport, Clock, FindingReport, NodeReport, NotAsked, Origin,
 pub use doctor::{DoctorReport, doctor};
 pub use follow::Follow;
 pub use history::{History, HistoryEntry, history};
-pub use lock::{LockReport, lock};
-pub use paint::{Glyphs, Paint};
+pub use lock::{LockEntryReport, LockReport, lock};
+pub use paint::{Glyphs, Paint, tame};
 pub use status::{StatusInput, StatusReport, StatusVerdict, status};
 pub use story::{RunDocument, story, verdict};
 pub use table::length;

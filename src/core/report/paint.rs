@@ -73,7 +73,7 @@ impl Paint {
 
 /// Text from the cluster without anything that steers a terminal: control characters become `\u{..}`.
 #[must_use]
-pub(super) fn tame(text: &str) -> String {
+pub fn tame(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             // Right-to-left overrides and their like reorder what is read, so they are shown as escapes too.

@@ -1,16 +1,21 @@
 //! The cluster on one screen: halt, leader, nodes, runs.
 
+mod around;
+
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::WindowsReport;
+use super::lock::LockEntryReport;
 use super::paint::{Paint, tame};
 use super::table::table;
 use super::text::since;
 use crate::api::record::Maintenance;
 use crate::api::{Document, Halt, Hold, Phase, Proven, Status, is_over, names};
-use crate::facts::{ConfigMap, Item, Lease, Listed, Node, Observation};
+use crate::config::Settings;
+use crate::facts::{Facts, Item, Lease, Listed, Node, Observation};
 use crate::plan::{owner_of, parse_time, phase_of};
 
 /// What the screen is made of.
@@ -18,14 +23,12 @@ use crate::plan::{owner_of, parse_time, phase_of};
 pub struct StatusInput<'a> {
     /// Where it was read from, for people.
     pub source: &'a str,
-    /// maint's own namespace.
-    pub namespace: &'a str,
-    /// Age in seconds from which the leader's Lease counts as not renewed.
-    pub lease_seconds: u32,
-    /// The nodes.
-    pub nodes: &'a Listed<Node>,
-    /// maint's ConfigMaps.
-    pub config_maps: &'a Listed<ConfigMap>,
+    /// The settings of this machine: maint's own namespace, and from which age the leader's Lease is not renewed.
+    pub settings: &'a Settings,
+    /// Whether those settings were given, so that windows and mode are told: the defaults are nobody's.
+    pub configured: bool,
+    /// Nodes, maint's ConfigMaps and records, and the DaemonSets that kured's lock is on.
+    pub facts: &'a Facts,
     /// The leader's Lease; absent where there is none.
     pub lease: &'a Observation<Lease>,
     /// The records that are not over.
@@ -58,12 +61,18 @@ pub struct StatusReport {
     pub generated_at: Timestamp,
     /// Where it was read from.
     pub source: String,
+    /// maint's own namespace.
+    pub namespace: String,
     /// The screen in one word.
     pub verdict: StatusVerdict,
     /// The halt, if there is one that is not over.
     pub halt: Option<Halt>,
     /// Who leads; none where nobody does or it could not be read.
     pub leader: Option<Leader>,
+    /// Windows and mode by the configuration that was given; none where none was.
+    pub windows: Option<WindowsReport>,
+    /// kured's locks; empty where kured is not installed, or they could not be read.
+    pub locks: Vec<LockEntryReport>,
     /// The nodes, in the order of the API's list.
     pub nodes: Vec<NodeRow>,
     /// The runs: held ones first, then in flight, then pending.
@@ -110,6 +119,10 @@ pub struct RunRow {
     pub node: String,
     /// The phase.
     pub phase: String,
+    /// Of an unattended wish that gates do not stop: its place in line, from 1.
+    pub place: Option<usize>,
+    /// Of an unattended wish: whether gates stop it, so that those behind it go first.
+    pub passed_over: bool,
     /// Since when.
     pub since: Option<Timestamp>,
     /// Until when at most.
@@ -131,15 +144,21 @@ impl StatusReport {
         }
         unread.extend(input.odd_records.iter().cloned());
         let records = input.records.known().unwrap_or(&none);
-        let nodes = nodes(input.nodes, records, now, &mut unread);
-        let mut runs: Vec<(u8, RunRow)> = records.iter().map(|record| (order(phase_of(record)), run(record))).collect();
-        runs.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
+        let nodes = nodes(&input.facts.nodes, records, now, &mut unread);
+        let locks = around::locks(input, now, &mut unread);
+        let places = around::places_in_line(records);
+        let mut runs: Vec<(u8, RunRow)> =
+            records.iter().map(|record| (order(phase_of(record)), run(record, &places))).collect();
+        // Those in line in their order, then those that are passed over.
+        let rank = |run: &RunRow| (run.passed_over, run.place);
+        runs.sort_by(|a, b| (a.0, rank(&a.1), &a.1.name).cmp(&(b.0, rank(&b.1), &b.1.name)));
         let held = records.iter().any(|record| phase_of(record) == Phase::Held);
         Self {
             api_version: names::OUTPUT_API_VERSION,
             kind: "StatusReport",
             generated_at: now,
             source: input.source.to_owned(),
+            namespace: input.settings.namespace.clone(),
             verdict: match (held, unread.is_empty()) {
                 (true, _) => StatusVerdict::Held,
                 (false, false) => StatusVerdict::Unknown,
@@ -147,6 +166,8 @@ impl StatusReport {
             },
             halt,
             leader,
+            windows: around::schedule(input, now),
+            locks,
             nodes,
             runs: runs.into_iter().map(|(_, run)| run).collect(),
             unread,
@@ -164,24 +185,24 @@ fn why_unread<T>(what: &str, observation: &Observation<T>) -> Option<String> {
 }
 
 fn halt(input: &StatusInput<'_>, now: Timestamp, unread: &mut Vec<String>) -> Option<Halt> {
-    if let Some(why) = why_unread("halt", input.config_maps) {
+    if let Some(why) = why_unread("halt", &input.facts.config_maps) {
         unread.push(why);
         return None;
     }
     let map = names::CONTROL_CONFIG_MAP;
-    if let Some(bad) = input.config_maps.known()?.iter().find_map(|item| match item {
+    if let Some(bad) = input.facts.config_maps.known()?.iter().find_map(|item| match item {
         Item::Malformed(bad) if bad.object.ends_with(&format!("/{map}")) => Some(bad),
         _ => None,
     }) {
         unread.push(format!("halt: {bad}; it counts as halted"));
         return None;
     }
-    let control = input.config_maps.good().find(|one| one.metadata.name == map)?;
+    let control = input.facts.config_maps.good().find(|one| one.metadata.name == map)?;
     let text = control.data.get(names::CONTROL_HALT_KEY)?;
     match Halt::parse(text) {
         Ok(halt) => (!is_over(halt.until, now)).then_some(halt),
         Err(error) => {
-            let place = format!("ConfigMap {}/{map}", input.namespace);
+            let place = format!("ConfigMap {}/{map}", input.settings.namespace);
             unread.push(format!("halt: {place} {error}; it counts as halted until `maint unhalt`"));
             None
         }
@@ -193,7 +214,7 @@ fn leader(input: &StatusInput<'_>, now: Timestamp, unread: &mut Vec<String>) -> 
         unread.push(why);
     }
     let lease = input.lease.known()?;
-    let limit = i64::from(input.lease_seconds);
+    let limit = i64::from(input.settings.election.lease_seconds);
     let fresh = lease.renew_time.is_some_and(|renewed| now.duration_since(renewed).as_secs() <= limit);
     Some(Leader { holder: lease.holder.clone(), renewed: lease.renew_time, alive: fresh && !lease.holder.is_empty() })
 }
@@ -261,12 +282,14 @@ const fn order(phase: Phase) -> u8 {
     }
 }
 
-fn run(record: &Maintenance) -> RunRow {
+fn run(record: &Maintenance, places: &[(&str, usize)]) -> RunRow {
     let status = record.status.as_ref();
     RunRow {
         name: record.metadata.name.clone().unwrap_or_default(),
         node: record.spec.node_name.clone(),
         phase: phase_of(record).as_str().to_owned(),
+        place: places.iter().find(|(name, _)| record.metadata.name.as_deref() == Some(*name)).map(|(_, place)| *place),
+        passed_over: around::is_passed_over(record),
         since: parse_time(status.and_then(|status| status.step_started_at.as_ref())),
         deadline: parse_time(status.and_then(|status| status.deadline.as_ref())),
         message: status.map_or_else(|| "no leader has taken it yet".to_owned(), |status| status.message.clone()),
@@ -289,6 +312,11 @@ pub fn status(report: &StatusReport, paint: Paint) -> String {
     }
     let (worth, line) = leads(report);
     let _ = writeln!(text, "\n{} {}", paint.mark(worth), tame(&line));
+    let schedule = around::schedule_line(report.windows.as_ref(), &report.namespace);
+    let locks = report.locks.iter().map(|lock| around::lock_line(lock, now));
+    for (worth, line) in std::iter::once(schedule).chain(locks) {
+        let _ = writeln!(text, "{} {}", paint.mark(worth), tame(&line));
+    }
     if !report.nodes.is_empty() {
         let _ = write!(text, "\n{}", node_table(&report.nodes));
     }
@@ -374,12 +402,13 @@ fn runs(text: &mut String, report: &StatusReport) {
         return;
     }
     let now = report.generated_at;
+    let in_line = report.runs.iter().filter(|run| run.place.is_some()).count();
     let mut rows = vec![["RUN", "NODE", "PHASE", "SINCE", "DEADLINE", "MESSAGE"].map(str::to_owned).to_vec()];
     for run in &report.runs {
         rows.push(vec![
             tame(&run.name),
             tame(&run.node),
-            run.phase.clone(),
+            phase_cell(run, in_line),
             run.since.map_or_else(|| "-".to_owned(), |at| since(at, now)),
             run.deadline.map_or_else(|| "-".to_owned(), |at| at.strftime("%H:%M:%SZ").to_string()),
             tame(&run.message),
@@ -388,6 +417,15 @@ fn runs(text: &mut String, report: &StatusReport) {
     let _ = write!(text, "\n{}", table(&rows));
     if let Some(held) = report.runs.iter().find(|run| run.phase == Phase::Held.as_str()) {
         let _ = writeln!(text, "\n  maint show {}", tame(&held.name));
+    }
+}
+
+/// The phase, with the place in line of a wish.
+fn phase_cell(run: &RunRow, in_line: usize) -> String {
+    match (run.place, run.passed_over) {
+        (Some(place), _) => format!("{}, {place} of {in_line} in line", run.phase),
+        (None, true) => format!("{}, passed over", run.phase),
+        (None, false) => run.phase.clone(),
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 
+use super::kured;
 use super::paint::{Paint, tame};
 use super::table::{length, table};
 use super::text::since;
@@ -108,6 +109,7 @@ pub fn story(record: &Maintenance, paint: Paint, now: Timestamp) -> String {
     let _ = write!(text, "\n  {}\n", paint.dim(&tame(&context)));
     needs(&mut text, record, status);
     node(&mut text, status);
+    section(&mut text, "kured", &kured::rows(record, now));
     timeline(&mut text, record, status);
     findings(&mut text, "findings", &status.findings, paint);
     numbers(&mut text, status);
@@ -140,6 +142,12 @@ fn needs_of(record: &Maintenance, status: &MaintenanceStatus) -> Vec<(String, &'
     let node = &record.spec.node_name;
     let mut wanted: Vec<(String, &str)> = Vec::new();
     let phase = phase_of(record);
+    if kured::left_behind(record) {
+        wanted.push((
+            "maint lock show".to_owned(),
+            "kured's lock stays ours until kured has asked again and heard no; no other node starts",
+        ));
+    }
     if status.halted_since.is_some() {
         wanted.push(("maint unhalt".to_owned(), "everything is halted"));
     }

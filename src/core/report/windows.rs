@@ -121,7 +121,7 @@ impl WindowsReport {
     }
 
     /// The first line, and its colour.
-    fn verdict(&self) -> (Status, String) {
+    pub(super) fn verdict(&self) -> (Status, String) {
         let Some(open) = &self.open else {
             return match self.next.first() {
                 None => {

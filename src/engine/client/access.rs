@@ -142,6 +142,8 @@ impl Access {
 }
 
 impl Servers for Access {
+    type Client = kube::Client;
+
     fn client(&self, address: &str, tls_server_name: Option<&str>) -> Result<kube::Client, ClientError> {
         let mut config = self.config.clone();
         config.cluster_url = server_url(address)?;

@@ -13,42 +13,63 @@ use http::{Request, Response};
 use kube::client::Body;
 use tower::{BoxError, Service};
 
-/// Requests through the way that answered last.
-#[derive(Clone)]
-pub struct Failover {
-    ways: Arc<Vec<kube::Client>>,
-    current: Arc<AtomicUsize>,
-}
+/// Which of several ways the next request goes. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Rotation(Arc<AtomicUsize>);
 
-impl Failover {
-    /// A client that begins with the first way. Without any way every request fails.
-    #[must_use]
-    pub fn client(ways: Vec<kube::Client>) -> kube::Client {
-        kube::Client::new(Self { ways: Arc::new(ways), current: Arc::default() }, "default")
+impl Rotation {
+    /// The way of the next request, of so many.
+    pub fn turn(&self, ways: usize) -> Turn {
+        Turn { current: Arc::clone(&self.0), way: self.0.load(Ordering::Relaxed), ways, answered: false }
     }
 }
 
-/// Moves on unless told that an answer came: also when the request is dropped because its time is over.
-struct Pending {
+/// One request's way. It moves on to the next one unless told that an answer came: also when the request is dropped
+/// because its time is over.
+#[derive(Debug)]
+#[must_use]
+pub struct Turn {
     current: Arc<AtomicUsize>,
     way: usize,
+    ways: usize,
     answered: bool,
 }
 
-impl Pending {
-    /// Taken as a whole, so that the request's future owns it from the beginning.
-    fn answered(mut self) {
+impl Turn {
+    /// Index of the way; none where there is none.
+    #[must_use]
+    pub const fn way(&self) -> Option<usize> {
+        self.way.checked_rem(self.ways)
+    }
+
+    /// An answer came. Taken as a whole, so that the request's future owns it from the beginning.
+    pub fn answered(mut self) {
         self.answered = true;
     }
 }
 
-impl Drop for Pending {
+impl Drop for Turn {
     fn drop(&mut self) {
         if !self.answered {
             // Of many requests that fail on one way, one moves on.
             let next = self.way.wrapping_add(1);
             let _ = self.current.compare_exchange(self.way, next, Ordering::Relaxed, Ordering::Relaxed);
         }
+    }
+}
+
+/// Requests through the way that answered last.
+#[derive(Clone)]
+pub struct Failover {
+    ways: Arc<Vec<kube::Client>>,
+    rotation: Rotation,
+}
+
+impl Failover {
+    /// A client that begins with the first way. Without any way every request fails.
+    #[must_use]
+    pub fn client(ways: Vec<kube::Client>) -> kube::Client {
+        kube::Client::new(Self { ways: Arc::new(ways), rotation: Rotation::default() }, "default")
     }
 }
 
@@ -62,13 +83,12 @@ impl Service<Request<Body>> for Failover {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let way = self.current.load(Ordering::Relaxed);
-        let client = (!self.ways.is_empty()).then(|| self.ways[way % self.ways.len()].clone());
-        let pending = Pending { current: Arc::clone(&self.current), way, answered: false };
+        let turn = self.rotation.turn(self.ways.len());
+        let client = turn.way().and_then(|way| self.ways.get(way)).cloned();
         Box::pin(async move {
             let client = client.ok_or("no way to the API is known")?;
             let response = client.send(request).await?;
-            pending.answered();
+            turn.answered();
             Ok(response)
         })
     }

@@ -14,7 +14,7 @@ mod unpooled;
 pub use access::{Access, AccessOptions, FALLBACK_SERVER_NAME, connect};
 pub use error::ClientError;
 pub use exchange::{Exchange, get};
-pub use failover::Failover;
+pub use failover::{Failover, Rotation, Turn};
 pub use transport::{Failure, FailureClass, NoToken, classify};
 
 /// Installs the one TLS provider of the workspace. Clients cannot be built before; more than once does no harm.

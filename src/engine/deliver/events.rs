@@ -1,42 +1,42 @@
 //! Events on their way: fire and forget, one at a time, with a bounded queue. Failing to tell one stops nothing; what
 //! matters is in the records, and people are told by their outboxes.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::future::BoxFuture;
 use maint_core::report::events::EventNote;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::execute::WriteError;
+use crate::execute::{Calls, KubeCalls, WriteError};
 use crate::request::Requests;
 use crate::runtime::Env;
 
 /// Events that wait at most; what comes while so many wait is dropped and counted.
 const QUEUE: usize = 128;
 
-/// Posts Events.
+/// Posts Events. As an object, so that who posts none needs no type for it.
 pub trait Tell: Send + Sync + 'static {
     /// Posts one.
     ///
     /// # Errors
     /// If it could not be posted; nobody tries again.
-    fn tell(&self, note: &EventNote) -> impl Future<Output = Result<(), WriteError>> + Send;
+    fn tell<'a>(&'a self, note: &'a EventNote) -> BoxFuture<'a, Result<(), WriteError>>;
 }
 
 /// Posts Events through the port of requests, in the name of a pod.
 #[derive(Clone)]
-pub struct EventPoster {
+pub struct EventPoster<C = KubeCalls> {
     /// The port.
-    pub requests: Requests,
+    pub requests: Requests<C>,
     /// Name of our own pod.
     pub instance: String,
 }
 
-impl Tell for EventPoster {
-    async fn tell(&self, note: &EventNote) -> Result<(), WriteError> {
-        self.requests.tell(note, &self.instance).await
+impl<C: Calls + 'static> Tell for EventPoster<C> {
+    fn tell<'a>(&'a self, note: &'a EventNote) -> BoxFuture<'a, Result<(), WriteError>> {
+        Box::pin(self.requests.tell(note, &self.instance))
     }
 }
 
@@ -67,7 +67,7 @@ pub struct Events {
 
 impl Events {
     /// Starts to post. The task ends when it is aborted or no handle is left: only a leader has one.
-    pub fn start(env: &Env, poster: impl Tell) -> (Self, JoinHandle<Option<()>>) {
+    pub fn start(env: &Env, poster: Arc<dyn Tell>) -> (Self, JoinHandle<Option<()>>) {
         let (queue, mut waiting) = mpsc::channel::<EventNote>(QUEUE);
         let counts = Arc::new(Counts::default());
         let told = Arc::clone(&counts);
@@ -146,9 +146,11 @@ mod tests {
     struct Slow(Arc<tokio::sync::Semaphore>);
 
     impl Tell for Slow {
-        async fn tell(&self, note: &EventNote) -> Result<(), WriteError> {
-            self.0.acquire().await.map_err(|error| WriteError::Server(error.to_string()))?.forget();
-            if note.name.ends_with('3') { Err(WriteError::Server("no".into())) } else { Ok(()) }
+        fn tell<'a>(&'a self, note: &'a EventNote) -> BoxFuture<'a, Result<(), WriteError>> {
+            Box::pin(async move {
+                self.0.acquire().await.map_err(|error| WriteError::Server(error.to_string()))?.forget();
+                if note.name.ends_with('3') { Err(WriteError::Server("no".into())) } else { Ok(()) }
+            })
         }
     }
 
@@ -156,7 +158,7 @@ mod tests {
     async fn a_queue_that_is_full_drops_and_counts_and_nobody_waits() {
         let (env, _owner) = env();
         let turns = Arc::new(tokio::sync::Semaphore::new(0));
-        let (events, _task) = Events::start(&env, Slow(Arc::clone(&turns)));
+        let (events, _task) = Events::start(&env, Arc::new(Slow(Arc::clone(&turns))));
         for number in 0..QUEUE + 5 {
             events.offer(note(number, 1));
         }

@@ -14,10 +14,10 @@ use tokio::task::JoinHandle;
 use super::aside::{Aside, Herald};
 use super::outbox::{Courier, Outbox};
 use super::records::Records;
-use super::watch::{Changed, watch};
+use super::watch::{Changed, Watched, Watches, watch};
 use super::wishes::{Wishes, watch_annotations};
 use super::{Driver, DriverEnd, Ports};
-use crate::execute::{Fenced, RECORDS};
+use crate::execute::Fenced;
 use crate::lead::LeaseGuard;
 use crate::ports::Observe;
 use crate::runtime::Env;
@@ -26,9 +26,6 @@ use crate::runtime::Env;
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a list that failed.
 const PAUSE: Duration = Duration::from_secs(5);
-
-/// Path of all DaemonSets.
-const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 
 /// Why the controller ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +44,8 @@ pub enum Ended {
 pub struct Controller<O, F, R> {
     /// The world.
     pub ports: Arc<Ports<O, F, R>>,
-    /// A client for the watches that wake; none where nothing can be watched.
-    pub watches: Option<kube::Client>,
+    /// The watches that wake; none where nothing can be watched.
+    pub watches: Option<Arc<dyn Watches>>,
     /// Wakes the controller now and then, beside its own clock; none in a simulated night. What it does when it is
     /// woken is the same as ever: no decision rests on a tick.
     pub ticks: Option<Arc<Notify>>,
@@ -180,11 +177,11 @@ where
     }
 
     fn watch_records(&self, changed: mpsc::Sender<Woken>) -> Option<JoinHandle<Option<()>>> {
-        let client = self.watches.clone()?;
+        let watches = self.watches.clone()?;
         let clock = self.env.clock.clone();
         Some(self.env.tasks.spawn(async move {
             let mut known = BTreeMap::new();
-            watch(&client, &clock, RECORDS, |record| {
+            watch(&*watches, &clock, &Watched::Records, |record| {
                 // What a driver itself wrote wakes nobody: it would look at the whole world once more after each write,
                 // and where that look writes again, for ever.
                 // kured's question is another replica's to write down.
@@ -202,11 +199,11 @@ where
     /// kured's lock is an annotation of its DaemonSet, under a key that its flags name: any annotation wakes. How soon a
     /// lock is seen is how soon `go` turns into no.
     fn watch_locks(&self, changed: mpsc::Sender<Woken>) -> Option<JoinHandle<Option<()>>> {
-        let client = self.watches.clone()?;
+        let watches = self.watches.clone()?;
         let clock = self.env.clock.clone();
         Some(self.env.tasks.spawn(async move {
             let mut known = BTreeMap::new();
-            watch(&client, &clock, DAEMON_SETS, |set| {
+            watch(&*watches, &clock, &Watched::DaemonSets, |set| {
                 let Changed { name, annotations, .. } = set;
                 // What is seen for the first time is no change; the drivers look by themselves then.
                 let same = known.get(&name).is_none_or(|before| *before == annotations);
@@ -226,11 +223,11 @@ where
     }
 
     fn watch_node(&self, node: &str, wake: Arc<Notify>) -> Option<JoinHandle<Option<()>>> {
-        let client = self.watches.clone()?;
+        let watches = self.watches.clone()?;
         let clock = self.env.clock.clone();
-        let path = format!("/api/v1/nodes?fieldSelector=metadata.name%3D{node}");
+        let node = Watched::Node(node.to_owned());
         Some(self.env.tasks.spawn(async move {
-            watch(&client, &clock, &path, |_| wake.notify_one()).await;
+            watch(&*watches, &clock, &node, |_| wake.notify_one()).await;
         }))
     }
 }

@@ -21,4 +21,5 @@ pub use keeper::{Keeper, Notes};
 pub use outbox::Courier;
 pub use records::{KubeRecords, Records};
 pub use reporter::Reporter;
+pub use watch::{Changed, Changes, KubeWatches, Watched, Watches};
 pub use wishes::Wishes;

@@ -6,7 +6,7 @@ use http::Method;
 use maint_core::api::record::Maintenance;
 use serde_json::Value;
 
-use crate::execute::{Form, RECORDS, WriteError, send};
+use crate::execute::{Form, RECORDS, WriteError, name_in, page_of, send};
 use crate::request::Requests;
 use crate::runtime::Clock;
 
@@ -49,6 +49,35 @@ impl KubeRecords {
         Requests::new(self.client.clone(), self.clock.clone(), String::new())
     }
 
+    /// All records, or only those that are not over, and why others cannot be understood.
+    ///
+    /// # Errors
+    /// If they could not be read.
+    pub async fn all(&self, finished_too: bool) -> Result<(Vec<Maintenance>, Vec<String>), WriteError> {
+        let selector = if finished_too {
+            ""
+        } else {
+            "&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed%2Cstatus.phase%21%3DCancelled"
+        };
+        let (mut records, mut odd) = (Vec::new(), Vec::new());
+        let mut next = String::new();
+        for _ in 0..MAX_PAGES {
+            let page = self.read(&format!("{RECORDS}?limit={PAGE}{selector}{next}")).await?;
+            let (items, token) = page_of(&page, "MaintenanceList")?;
+            for item in items {
+                match serde_json::from_value::<Maintenance>(item.clone()) {
+                    Ok(record) => records.push(record),
+                    Err(error) => odd.push(format!("Maintenance {}: {error}", name_in(item))),
+                }
+            }
+            if token.is_empty() {
+                break;
+            }
+            next = format!("&continue={token}");
+        }
+        Ok((records, odd))
+    }
+
     async fn read(&self, path: &str) -> Result<Value, WriteError> {
         send(&self.client, &self.clock, Method::GET, path, Form::Json, None).await.map_err(WriteError::of_read)
     }
@@ -66,28 +95,9 @@ impl Records for KubeRecords {
     }
 
     async fn list(&self, finished_too: bool) -> Result<Vec<Maintenance>, WriteError> {
-        let selector = if finished_too {
-            ""
-        } else {
-            "&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed%2Cstatus.phase%21%3DCancelled"
-        };
-        let mut records = Vec::new();
-        let mut next = String::new();
-        for _ in 0..MAX_PAGES {
-            let page = self.read(&format!("{RECORDS}?limit={PAGE}{selector}{next}")).await?;
-            for item in page.get("items").and_then(Value::as_array).into_iter().flatten() {
-                match serde_json::from_value::<Maintenance>(item.clone()) {
-                    Ok(record) => records.push(record),
-                    Err(error) => {
-                        let name = item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-                        tracing::error!(record = name, %error, "left out a record that cannot be understood");
-                    }
-                }
-            }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => next = format!("&continue={token}"),
-                _ => break,
-            }
+        let (records, odd) = self.all(finished_too).await?;
+        for why in odd {
+            tracing::error!(why, "left out a record that cannot be understood");
         }
         Ok(records)
     }

@@ -1,13 +1,20 @@
 //! A watch that only wakes: no cache hangs on it, so a missed event costs a look, never a wrong decision.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use futures_util::{Stream, StreamExt as _, stream};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::Value;
 
+use crate::execute::RECORDS;
 use crate::runtime::Clock;
+
+/// Path of all DaemonSets.
+const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 
 /// The server ends the watch after this long; then it begins anew, which also finds dead connections.
 const SERVER_LIMIT: Duration = Duration::from_secs(40);
@@ -30,57 +37,131 @@ pub struct Changed {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Watches a path for ever and calls `changed` for each object that changed. Ends when dropped.
-pub async fn watch(client: &kube::Client, clock: &Clock, path: &str, mut changed: impl FnMut(Changed) + Send) {
+/// What is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watched {
+    /// All records.
+    Records,
+    /// The node of this name.
+    Node(String),
+    /// All DaemonSets, kured's among them.
+    DaemonSets,
+}
+
+/// What changed, one by one: first what is there, then each change. It ends when the server ends it.
+pub type Changes = Pin<Box<dyn Stream<Item = Result<Changed, String>> + Send>>;
+
+/// Opens watches. Nothing is opened anew by itself.
+pub trait Watches: Send + Sync {
+    /// Opens one, which the server ends after `limit`. The error is for people.
+    fn open(&self, watched: &Watched, limit: Duration) -> BoxFuture<'static, Result<Changes, String>>;
+}
+
+/// Watches for ever and calls `changed` for each object that changed. Ends when dropped.
+pub(super) async fn watch(
+    watches: &dyn Watches,
+    clock: &Clock,
+    watched: &Watched,
+    mut changed: impl FnMut(Changed) + Send,
+) {
     loop {
-        if let Err(why) = once(client, clock, path, &mut changed).await {
-            tracing::debug!(path, why, "the watch begins anew");
+        if let Err(why) = once(watches, clock, watched, &mut changed).await {
+            tracing::debug!(?watched, why, "the watch begins anew");
             clock.sleep(PAUSE).await;
         }
     }
 }
 
 async fn once(
-    client: &kube::Client,
+    watches: &dyn Watches,
     clock: &Clock,
-    path: &str,
+    watched: &Watched,
     changed: &mut (impl FnMut(Changed) + Send),
 ) -> Result<(), String> {
-    let separator = if path.contains('?') { '&' } else { '?' };
-    let uri = format!("{path}{separator}watch=1&timeoutSeconds={}", SERVER_LIMIT.as_secs());
-    let request = http::Request::get(uri).body(Body::empty()).map_err(|error| error.to_string())?;
-    let response = clock
-        .timeout(SILENCE_LIMIT, client.send(request))
-        .await
-        .map_err(|late| late.to_string())?
-        .map_err(|error| error.to_string())?;
-    if !response.status().is_success() {
-        return Err(format!("answer {}", response.status()));
+    let opening = watches.open(watched, SERVER_LIMIT);
+    let mut changes = clock.timeout(SILENCE_LIMIT, opening).await.map_err(|late| late.to_string())??;
+    while let Some(change) = clock.timeout(SILENCE_LIMIT, changes.next()).await.map_err(|late| late.to_string())? {
+        changed(change?);
     }
-    let mut body = response.into_body();
-    let mut line: Vec<u8> = Vec::new();
-    loop {
-        let frame = match clock.timeout(SILENCE_LIMIT, body.frame()).await.map_err(|late| late.to_string())? {
-            None => return Ok(()),
-            Some(frame) => frame.map_err(|error| error.to_string())?,
+    Ok(())
+}
+
+/// Watches through a kube client.
+pub struct KubeWatches(kube::Client);
+
+impl KubeWatches {
+    /// Watches through this client.
+    #[must_use]
+    pub const fn new(client: kube::Client) -> Self {
+        Self(client)
+    }
+}
+
+impl Watches for KubeWatches {
+    fn open(&self, watched: &Watched, limit: Duration) -> BoxFuture<'static, Result<Changes, String>> {
+        let (path, separator) = match watched {
+            Watched::Records => (RECORDS.to_owned(), '?'),
+            Watched::Node(name) => (format!("/api/v1/nodes?fieldSelector=metadata.name%3D{name}"), '&'),
+            Watched::DaemonSets => (DAEMON_SETS.to_owned(), '?'),
         };
-        let Some(data) = frame.data_ref() else { continue };
-        for piece in data.split_inclusive(|byte| *byte == b'\n') {
-            line.extend_from_slice(piece);
-            if line.ends_with(b"\n") {
-                tell(&line, changed);
-                line.clear();
-            } else if line.len() > LINE_LIMIT {
+        let uri = format!("{path}{separator}watch=1&timeoutSeconds={}", limit.as_secs());
+        let client = self.0.clone();
+        Box::pin(async move {
+            let request = http::Request::get(uri).body(Body::empty()).map_err(|error| error.to_string())?;
+            let response = client.send(request).await.map_err(|error| error.to_string())?;
+            if !response.status().is_success() {
+                return Err(format!("answer {}", response.status()));
+            }
+            let lines = Lines { body: response.into_body(), read: Vec::new() };
+            let changes: Changes = Box::pin(stream::try_unfold(lines, Lines::next));
+            Ok(changes)
+        })
+    }
+}
+
+/// The lines of a watch's body.
+struct Lines {
+    body: Body,
+    /// What was read and not told yet.
+    read: Vec<u8>,
+}
+
+impl Lines {
+    /// The next change, and what follows it; none at the end.
+    async fn next(mut self) -> Result<Option<(Changed, Self)>, String> {
+        loop {
+            while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                if let Some(changed) = tell(&line) {
+                    return Ok(Some((changed, self)));
+                }
+            }
+            if self.read.len() > LINE_LIMIT {
                 return Err("a line of the watch is too long".to_owned());
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    let frame = frame.map_err(|error| error.to_string())?;
+                    self.read.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                }
             }
         }
     }
 }
 
-fn tell(line: &[u8], changed: &mut impl FnMut(Changed)) {
-    let event: Option<Value> = serde_json::from_slice(line).ok();
-    let Some(metadata) = event.as_ref().and_then(|event| event.pointer("/object/metadata")) else { return };
-    if let Some(name) = metadata.get("name").and_then(Value::as_str) {
+/// What a line tells; none for one that names no object, such as an error.
+fn tell(line: &[u8]) -> Option<Changed> {
+    let event: Value = serde_json::from_slice(line).ok()?;
+    Changed::of(event.get("object")?)
+}
+
+impl Changed {
+    /// Of an object; none if it has no name.
+    #[must_use]
+    pub fn of(object: &Value) -> Option<Self> {
+        let metadata = object.get("metadata")?;
+        let name = metadata.get("name")?.as_str()?;
         let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
         let deleting = metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null());
         let annotations = metadata.get("annotations").and_then(Value::as_object).into_iter().flatten();
@@ -92,7 +173,7 @@ fn tell(line: &[u8], changed: &mut impl FnMut(Changed)) {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),
         };
-        changed(Changed { name, asked: (generation, deleting), annotations });
+        Some(Self { name, asked: (generation, deleting), annotations })
     }
 }
 
@@ -114,15 +195,12 @@ mod tests {
             ("rubbish", None),
         ];
         for (line, wanted) in rows {
-            let mut found = None;
-            tell(line.as_bytes(), &mut |changed| found = Some(changed));
             let wanted =
                 wanted.map(|(name, asked)| Changed { name: name.to_owned(), asked, annotations: BTreeMap::new() });
-            assert_eq!(found, wanted, "{line}");
+            assert_eq!(tell(line.as_bytes()), wanted, "{line}");
         }
         let line = r#"{"object":{"metadata":{"name":"a","annotations":{"k":"v","kubectl.kubernetes.io/last":"x"}}}}"#;
-        let mut found = None;
-        tell(line.as_bytes(), &mut |changed| found = Some(changed.annotations));
+        let found = tell(line.as_bytes()).map(|changed| changed.annotations);
         assert_eq!(found, Some(BTreeMap::from([("k".to_owned(), "v".to_owned())])));
     }
 }

@@ -1,5 +1,7 @@
-//! One request and its answer, within a limit.
+//! One request and its answer, within a limit; and the port that carries it.
 
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
@@ -25,6 +27,66 @@ pub enum Form {
     Patch,
 }
 
+impl Form {
+    /// As `Content-Type` names it.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Patch => "application/json-patch+json",
+        }
+    }
+}
+
+/// One request to the API and its answer, both documents: what fenced writes and requests of people rest on. A kube
+/// client carries them as text; a world in memory takes them as they are.
+pub trait Calls: Send + Sync {
+    /// Sends a request and waits for its answer, at most [`WRITE_LIMIT`]. Nothing is retried.
+    ///
+    /// # Errors
+    /// Whatever is not a 2xx answer with a document; see [`WriteError::of_answer`].
+    fn call(
+        &self,
+        method: http::Method,
+        path: &str,
+        form: Form,
+        body: Value,
+    ) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
+
+    /// Reads one object, or one page of a list, in the same way.
+    ///
+    /// # Errors
+    /// The same; without an answer nothing can have happened, see [`WriteError::of_read`].
+    fn read(&self, path: &str) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
+}
+
+/// [`Calls`] through a kube client, which must not retry by itself.
+#[derive(Clone)]
+pub struct KubeCalls {
+    client: kube::Client,
+    clock: Clock,
+}
+
+impl KubeCalls {
+    /// Calls through this client.
+    #[must_use]
+    pub const fn new(client: kube::Client, clock: Clock) -> Self {
+        Self { client, clock }
+    }
+}
+
+impl Calls for KubeCalls {
+    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+        send(&self.client, &self.clock, method, path, form, Some(&body)).await.map(Arc::new)
+    }
+
+    async fn read(&self, path: &str) -> Result<Arc<Value>, WriteError> {
+        let read = send(&self.client, &self.clock, http::Method::GET, path, Form::Json, None).await;
+        read.map(Arc::new).map_err(WriteError::of_read)
+    }
+}
+
 /// Sends a request and reads its answer.
 ///
 /// # Errors
@@ -40,14 +102,7 @@ pub async fn send(
     let request = http::Request::builder()
         .method(method)
         .uri(path)
-        .header(
-            http::header::CONTENT_TYPE,
-            match form {
-                Form::Json => "application/json",
-                Form::Merge => "application/merge-patch+json",
-                Form::Patch => "application/json-patch+json",
-            },
-        )
+        .header(http::header::CONTENT_TYPE, form.media_type())
         .header(http::header::ACCEPT, "application/json")
         .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string().into_bytes())))
         .map_err(|error| WriteError::Invalid(error.to_string()))?;
@@ -76,8 +131,28 @@ pub async fn send(
     Err(WriteError::of_answer(code, message))
 }
 
+/// The items of a page of a list, and the token of the next page; empty where this one is the last.
+///
+/// # Errors
+/// If it is no list of this kind: an answer without items is not one of no items.
+pub(crate) fn page_of<'p>(page: &'p Value, kind: &str) -> Result<(&'p [Value], &'p str), WriteError> {
+    let found = page.get("kind").and_then(Value::as_str).unwrap_or("something without a kind");
+    if found != kind {
+        return Err(WriteError::Server(format!("200, but {found} instead of a {kind}")));
+    }
+    let items = page.get("items").and_then(Value::as_array);
+    let items = items.ok_or_else(|| WriteError::Server(format!("200, but a {kind} without items")))?;
+    Ok((items, page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default()))
+}
+
+/// The name of an item that may be anything.
+pub(crate) fn name_in(item: &Value) -> &str {
+    item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name")
+}
+
 /// What a Status says. Which budget refuses an eviction stands in its causes only.
-fn message_of(status: &Value) -> Option<String> {
+#[must_use]
+pub fn message_of(status: &Value) -> Option<String> {
     let message = status.get("message").and_then(Value::as_str)?;
     let causes = status.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
     let budgets: Vec<&str> = causes
@@ -92,6 +167,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_a_list_of_the_kind_is_a_list() {
+        let rows = [
+            ("empty", json!({"kind": "AList", "metadata": {}, "items": []}), Ok((0, ""))),
+            ("a page", json!({"kind": "AList", "metadata": {"continue": "t"}, "items": [1]}), Ok((1, "t"))),
+            ("null", Value::Null, Err("200, but something without a kind instead of a AList")),
+            ("another", json!({"kind": "BList", "items": []}), Err("200, but BList instead of a AList")),
+            ("no items", json!({"kind": "AList"}), Err("200, but a AList without items")),
+            ("odd items", json!({"kind": "AList", "items": {}}), Err("200, but a AList without items")),
+        ];
+        for (row, page, wanted) in rows {
+            let found = page_of(&page, "AList").map(|(items, next)| (items.len(), next.to_owned()));
+            let wanted =
+                wanted.map(|(count, next)| (count, next.to_owned())).map_err(|why| WriteError::Server(why.to_owned()));
+            assert_eq!(found, wanted, "{row}");
+        }
+    }
 
     #[test]
     fn a_refused_eviction_names_its_budget() {

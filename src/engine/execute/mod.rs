@@ -13,14 +13,18 @@ mod report;
 mod sentinel_pod;
 mod state;
 
+use std::sync::Arc;
+
 use http::Method;
 use maint_core::api::names;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
 use maint_core::plan::{Act, Eviction, FINALIZER};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-pub use call::{Form, WRITE_LIMIT, send};
+pub use call::{Calls, Form, KubeCalls, WRITE_LIMIT, message_of, send};
+pub(crate) use call::{name_in, page_of};
 pub use error::WriteError;
 pub(crate) use kured_lock::patch as lock_patch;
 pub use port::{Fenced, Performed};
@@ -33,10 +37,9 @@ use crate::runtime::Clock;
 /// Path of the records.
 pub const RECORDS: &str = "/apis/maint.dev/v1alpha1/maintenances";
 
-/// Writes through a kube client.
-pub struct KubeFenced {
-    client: kube::Client,
-    clock: Clock,
+/// Writes through calls to the API: those of a kube client, or of whatever answers alike.
+pub struct KubeFenced<C = KubeCalls> {
+    calls: C,
     settings: Settings,
 }
 
@@ -44,20 +47,30 @@ impl KubeFenced {
     /// A writer. The client must not retry by itself.
     #[must_use]
     pub const fn new(client: kube::Client, clock: Clock, settings: Settings) -> Self {
-        Self { client, clock, settings }
+        Self::through(KubeCalls::new(client, clock), settings)
     }
+}
 
+impl<C> KubeFenced<C> {
+    /// A writer through these calls.
+    #[must_use]
+    pub const fn through(calls: C, settings: Settings) -> Self {
+        Self { calls, settings }
+    }
+}
+
+impl<C: Calls> KubeFenced<C> {
     async fn call(
         &self,
         guard: &LeaseGuard,
         method: Method,
         path: &str,
         form: Form,
-        body: &Value,
-    ) -> Result<Value, WriteError> {
+        body: Value,
+    ) -> Result<Arc<Value>, WriteError> {
         // The lease must outlive the longest time that this request can be on its way.
         guard.check(WRITE_LIMIT).map_err(|error| WriteError::NotLeading(error.to_string()))?;
-        let answer = send(&self.client, &self.clock, method.clone(), path, form, Some(body)).await;
+        let answer = self.calls.call(method.clone(), path, form, body).await;
         match &answer {
             Ok(_) => tracing::debug!(%method, path, "wrote"),
             Err(error) => tracing::info!(%method, path, category = error.category(), %error, "did not write"),
@@ -72,7 +85,7 @@ impl KubeFenced {
             "metadata": {"name": eviction.name, "namespace": eviction.namespace},
             "deleteOptions": {"preconditions": {"uid": eviction.uid}},
         });
-        match self.call(guard, Method::POST, &path, Form::Json, &body).await {
+        match self.call(guard, Method::POST, &path, Form::Json, body).await {
             // Gone, or another pod of that name: either way this one is no longer there.
             Ok(_) | Err(WriteError::NotFound(_) | WriteError::Conflict(_)) => Ok(()),
             Err(error) => Err(error),
@@ -103,13 +116,18 @@ impl KubeFenced {
     ) -> Result<Performed, WriteError> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let body = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 5});
-        match self.call(guard, Method::DELETE, &path, Form::Json, &body).await {
+        match self.call(guard, Method::DELETE, &path, Form::Json, body).await {
             Ok(_) | Err(WriteError::NotFound(_)) => Ok(Performed::default()),
             Err(error) => Err(error),
         }
     }
 
-    async fn finalizer(&self, guard: &LeaseGuard, record: &Maintenance, wanted: bool) -> Result<Value, WriteError> {
+    async fn finalizer(
+        &self,
+        guard: &LeaseGuard,
+        record: &Maintenance,
+        wanted: bool,
+    ) -> Result<Arc<Value>, WriteError> {
         let mut finalizers = record.metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|one| one != FINALIZER);
         if wanted {
@@ -119,11 +137,11 @@ impl KubeFenced {
             "metadata": {"resourceVersion": record.metadata.resource_version, "finalizers": finalizers},
         });
         let path = format!("{RECORDS}/{}?fieldManager=maint", record.metadata.name.as_deref().unwrap_or_default());
-        self.call(guard, Method::PATCH, &path, Form::Merge, &body).await
+        self.call(guard, Method::PATCH, &path, Form::Merge, body).await
     }
 }
 
-impl Fenced for KubeFenced {
+impl<C: Calls> Fenced for KubeFenced<C> {
     async fn write_status(
         &self,
         guard: &LeaseGuard,
@@ -135,8 +153,8 @@ impl Fenced for KubeFenced {
         let body = serde_json::to_value(&next).map_err(|error| WriteError::Invalid(error.to_string()))?;
         let name = record.metadata.name.as_deref().unwrap_or_default();
         let path = format!("{RECORDS}/{name}/status?fieldManager=maint");
-        let answer = self.call(guard, Method::PUT, &path, Form::Json, &body).await?;
-        serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+        let answer = self.call(guard, Method::PUT, &path, Form::Json, body).await?;
+        Maintenance::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
     async fn write_state(&self, guard: &LeaseGuard, write: &StateWrite) -> Result<(), WriteError> {
@@ -144,14 +162,14 @@ impl Fenced for KubeFenced {
         let body = state::body(write, &self.settings.namespace);
         if write.resource_version.is_none() {
             let path = format!("{base}?fieldManager=maint");
-            return self.call(guard, Method::POST, &path, Form::Json, &body).await.map(drop);
+            return self.call(guard, Method::POST, &path, Form::Json, body).await.map(drop);
         }
         let path = format!("{base}/{}?fieldManager=maint", names::STATE_CONFIG_MAP);
-        self.call(guard, Method::PATCH, &path, Form::Merge, &body).await.map(drop)
+        self.call(guard, Method::PATCH, &path, Form::Merge, body).await.map(drop)
     }
 
     async fn perform(&self, guard: &LeaseGuard, record: &Maintenance, act: &Act) -> Result<Performed, WriteError> {
-        let done = |_: Value| Performed::default();
+        let done = |_: Arc<Value>| Performed::default();
         match act {
             Act::AddFinalizer => self.finalizer(guard, record, true).await.map(done),
             Act::RemoveFinalizer => match self.finalizer(guard, record, false).await {
@@ -162,7 +180,7 @@ impl Fenced for KubeFenced {
             Act::CreateActionPod { name, node, boot_id } => {
                 let pod = action_pod::manifest(&self.settings.action.pod, name, node, boot_id);
                 let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", self.settings.action.pod.namespace);
-                match self.call(guard, Method::POST, &path, Form::Json, &pod).await {
+                match self.call(guard, Method::POST, &path, Form::Json, pod).await {
                     // It is there already: its name is the record's, so it is ours.
                     Ok(_) | Err(WriteError::Conflict(_)) => Ok(Performed::default()),
                     Err(error) => Err(error),
@@ -176,7 +194,7 @@ impl Fenced for KubeFenced {
                 let asked = sentinel_pod::Asked { name, node, path, mark, wanted_on: wanted_on.as_deref() };
                 let pod = sentinel_pod::manifest(settings, &asked);
                 let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", settings.namespace);
-                match self.call(guard, Method::POST, &path, Form::Json, &pod).await {
+                match self.call(guard, Method::POST, &path, Form::Json, pod).await {
                     // It is there already: its name is the record's, so it is ours.
                     Ok(_) | Err(WriteError::Conflict(_)) => Ok(Performed::default()),
                     Err(error) => Err(error),
@@ -187,7 +205,7 @@ impl Fenced for KubeFenced {
             }
             Act::SetLock(set) => {
                 let path = kured_lock::path(set);
-                match self.call(guard, Method::PATCH, &path, Form::Patch, &kured_lock::patch(set)).await {
+                match self.call(guard, Method::PATCH, &path, Form::Patch, kured_lock::patch(set)).await {
                     // The API server says this for a failed `test`, with no detail: somebody wrote first.
                     Err(WriteError::Invalid(message)) => Err(WriteError::Conflict(message)),
                     other => other.map(done),
@@ -199,7 +217,7 @@ impl Fenced for KubeFenced {
             | Act::MarkProven { node, .. } => {
                 let Some(body) = node::patch(act) else { return Ok(Performed::default()) };
                 let path = format!("/api/v1/nodes/{node}?fieldManager=maint");
-                self.call(guard, Method::PATCH, &path, Form::Merge, &body).await.map(done)
+                self.call(guard, Method::PATCH, &path, Form::Merge, body).await.map(done)
             }
         }
     }

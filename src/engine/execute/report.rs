@@ -1,11 +1,14 @@
 //! Reports of windows: made and written by the leader, read by anybody.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use http::Method;
 use maint_core::api::record::{MaintenanceReport, MaintenanceReportStatus};
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{Form, WRITE_LIMIT, WriteError, send};
+use super::{Calls, Form, KubeCalls, WRITE_LIMIT, WriteError, name_in, page_of};
 use crate::lead::LeaseGuard;
 use crate::runtime::Clock;
 
@@ -46,20 +49,29 @@ pub trait Reports: Send + Sync {
     ) -> BoxFuture<'a, Result<MaintenanceReport, WriteError>>;
 }
 
-/// Reports through a kube client.
+/// Reports through calls to the API: those of a kube client, or of whatever answers alike.
 #[derive(Clone)]
-pub struct KubeReports {
-    client: kube::Client,
-    clock: Clock,
+pub struct KubeReports<C = KubeCalls> {
+    calls: C,
 }
 
 impl KubeReports {
     /// A port. The client must not retry by itself.
     #[must_use]
     pub const fn new(client: kube::Client, clock: Clock) -> Self {
-        Self { client, clock }
+        Self::through(KubeCalls::new(client, clock))
     }
+}
 
+impl<C> KubeReports<C> {
+    /// A port through these calls.
+    #[must_use]
+    pub const fn through(calls: C) -> Self {
+        Self { calls }
+    }
+}
+
+impl<C: Calls> KubeReports<C> {
     async fn write(
         &self,
         guard: &LeaseGuard,
@@ -69,36 +81,45 @@ impl KubeReports {
     ) -> Result<MaintenanceReport, WriteError> {
         guard.check(WRITE_LIMIT).map_err(|error| WriteError::NotLeading(error.to_string()))?;
         let body = serde_json::to_value(report).map_err(|error| WriteError::Invalid(error.to_string()))?;
-        let answer = send(&self.client, &self.clock, method, path, Form::Json, Some(&body)).await?;
-        serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+        let answer: Arc<Value> = self.calls.call(method, path, Form::Json, body).await?;
+        MaintenanceReport::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
-    async fn pages(&self) -> Result<Vec<MaintenanceReport>, WriteError> {
-        let mut reports = Vec::new();
+    /// All reports, and why others cannot be understood.
+    ///
+    /// # Errors
+    /// If they could not be read.
+    pub async fn all(&self) -> Result<(Vec<MaintenanceReport>, Vec<String>), WriteError> {
+        let (mut reports, mut odd) = (Vec::new(), Vec::new());
         let mut next = String::new();
         for _ in 0..MAX_PAGES {
             let path = format!("{REPORTS}?limit={PAGE}{next}");
-            let read = send(&self.client, &self.clock, Method::GET, &path, Form::Json, None).await;
-            let page = read.map_err(WriteError::of_read)?;
-            for item in page.get("items").and_then(Value::as_array).into_iter().flatten() {
-                match serde_json::from_value::<MaintenanceReport>(item.clone()) {
+            let page = self.calls.read(&path).await?;
+            let (items, token) = page_of(&page, "MaintenanceReportList")?;
+            for item in items {
+                match MaintenanceReport::deserialize(item) {
                     Ok(report) => reports.push(report),
-                    Err(error) => {
-                        let name = item.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-                        tracing::error!(report = name, %error, "left out a report that cannot be understood");
-                    }
+                    Err(error) => odd.push(format!("MaintenanceReport {}: {error}", name_in(item))),
                 }
             }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => next = format!("&continue={token}"),
-                _ => break,
+            if token.is_empty() {
+                break;
             }
+            next = format!("&continue={token}");
+        }
+        Ok((reports, odd))
+    }
+
+    async fn pages(&self) -> Result<Vec<MaintenanceReport>, WriteError> {
+        let (reports, odd) = self.all().await?;
+        for why in odd {
+            tracing::error!(why, "left out a report that cannot be understood");
         }
         Ok(reports)
     }
 }
 
-impl Reports for KubeReports {
+impl<C: Calls> Reports for KubeReports<C> {
     fn list(&self) -> BoxFuture<'_, Result<Vec<MaintenanceReport>, WriteError>> {
         Box::pin(self.pages())
     }

@@ -55,7 +55,7 @@ impl KubernetesLease {
     }
 
     fn seen(&self, lease: Lease) -> Answer {
-        match decode(&lease) {
+        match seen_of(&lease) {
             Ok(seen) => {
                 self.lock().metadata = lease.metadata;
                 Answer::Seen(seen)
@@ -83,13 +83,8 @@ impl LeaseStore for KubernetesLease {
     }
 
     async fn create(&self, record: LeaseRecord) -> Answer {
-        let metadata = ObjectMeta {
-            name: Some(names::LEASE.to_owned()),
-            namespace: Some(self.namespace.clone()),
-            ..ObjectMeta::default()
-        };
         match self.api() {
-            Ok(api) => match api.create(&parameters(), &encode(&record, metadata)).await {
+            Ok(api) => match api.create(&parameters(), &lease_of(&self.namespace, &record, None)).await {
                 Ok(lease) => self.seen(lease),
                 Err(kube::Error::Api(status)) if status.code == 409 => Answer::Conflict,
                 // 404 too: then the namespace is missing.
@@ -101,19 +96,9 @@ impl LeaseStore for KubernetesLease {
 
     async fn update(&self, record: LeaseRecord, version: Version) -> Answer {
         let kept = self.lock().metadata.clone();
-        let metadata = ObjectMeta {
-            name: Some(names::LEASE.to_owned()),
-            namespace: Some(self.namespace.clone()),
-            uid: Some(version.uid),
-            resource_version: Some(version.resource_version),
-            labels: kept.labels,
-            annotations: kept.annotations,
-            owner_references: kept.owner_references,
-            finalizers: kept.finalizers,
-            ..ObjectMeta::default()
-        };
+        let lease = lease_of(&self.namespace, &record, Some((version, kept)));
         match self.api() {
-            Ok(api) => match api.replace(names::LEASE, &parameters(), &encode(&record, metadata)).await {
+            Ok(api) => match api.replace(names::LEASE, &parameters(), &lease).await {
                 Ok(lease) => self.seen(lease),
                 Err(kube::Error::Api(status)) if status.code == 409 => Answer::Conflict,
                 Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Answer::NotFound,
@@ -138,6 +123,28 @@ fn parameters() -> PostParams {
     PostParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }
 
+/// The Lease that a write sends: with a version it replaces that one and nothing else, and keeps what others put into
+/// its metadata, as last seen.
+#[must_use]
+pub fn lease_of(namespace: &str, record: &LeaseRecord, replaced: Option<(Version, ObjectMeta)>) -> Lease {
+    let (name, namespace) = (Some(names::LEASE.to_owned()), Some(namespace.to_owned()));
+    let metadata = match replaced {
+        None => ObjectMeta { name, namespace, ..ObjectMeta::default() },
+        Some((version, kept)) => ObjectMeta {
+            name,
+            namespace,
+            uid: Some(version.uid),
+            resource_version: Some(version.resource_version),
+            labels: kept.labels,
+            annotations: kept.annotations,
+            owner_references: kept.owner_references,
+            finalizers: kept.finalizers,
+            ..ObjectMeta::default()
+        },
+    };
+    encode(record, metadata)
+}
+
 fn encode(record: &LeaseRecord, metadata: ObjectMeta) -> Lease {
     let spec = LeaseSpec {
         // No holder at all says "free" to every version of the API; an empty name may be refused one day.
@@ -152,7 +159,10 @@ fn encode(record: &LeaseRecord, metadata: ObjectMeta) -> Lease {
 }
 
 /// What the API showed. An odd duration or term is no reason to refuse: time and the version decide.
-fn decode(lease: &Lease) -> Result<Seen, &'static str> {
+///
+/// # Errors
+/// If it has no uid or resourceVersion: then no write could name what it replaces.
+pub fn seen_of(lease: &Lease) -> Result<Seen, &'static str> {
     let spec = lease.spec.clone().unwrap_or_default();
     let uid = lease.metadata.uid.clone().ok_or("the Lease has no metadata.uid")?;
     let resource_version =

@@ -14,5 +14,5 @@ mod tests;
 
 pub use elector::{Candidacy, Ended, LeadError, Leadership, Release, stand};
 pub use guard::{LeaseGuard, NotLeading};
-pub use kubernetes::{ClientSource, KubernetesLease};
+pub use kubernetes::{ClientSource, KubernetesLease, lease_of, seen_of};
 pub use store::LeaseStore;

@@ -7,44 +7,44 @@ use maint_core::matrix::classify::{self, Answer};
 use maint_core::matrix::{ApiServer, Readiness};
 
 use super::expected::{Expected, Origin};
-use crate::client::{ClientError, Exchange, FALLBACK_SERVER_NAME, FailureClass, get};
-use crate::ports::Servers;
+use crate::client::{ClientError, FALLBACK_SERVER_NAME, get};
+use crate::ports::{Asked, Probes, Question, Servers};
 use crate::runtime::Clock;
 
-/// Limit of one question, in seconds.
-const READYZ_SECONDS: u64 = 5;
+/// Limit of the question.
+pub(crate) const READYZ_LIMIT: Duration = Duration::from_secs(5);
 /// Length of a verbose answer that is read, in bytes: some 60 checks.
 const READYZ_BYTES: usize = 16 * 1024;
 
 /// An API server that was asked, and the client that reaches it.
 #[derive(Clone)]
-pub struct ServerClient {
+pub struct ServerClient<C = kube::Client> {
     /// What it said.
     pub server: ApiServer,
     /// The client; none where there is no address, or it cannot be used.
-    pub client: Option<kube::Client>,
+    pub client: Option<C>,
 }
 
-impl std::fmt::Debug for ServerClient {
+impl<C> std::fmt::Debug for ServerClient<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerClient").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 /// Asks all of them at once. The order stays.
-pub async fn ask_all(servers: &impl Servers, clock: &Clock, expected: Vec<Expected>) -> Vec<ServerClient> {
+pub async fn ask_all<S: Servers>(servers: &S, clock: &Clock, expected: Vec<Expected>) -> Vec<ServerClient<S::Client>> {
     join_all(expected.into_iter().map(|expected| ask(servers, clock, expected))).await
 }
 
 /// Asks a server again through its client, where it has one.
-pub(crate) async fn ask_again(clock: &Clock, asked: &ServerClient) -> Readiness {
+pub(crate) async fn ask_again<C: Probes>(clock: &Clock, asked: &ServerClient<C>) -> Readiness {
     match &asked.client {
-        Some(client) => classify::readiness(&readyz(client, clock).await.into_answer()),
+        Some(client) => classify::readiness(&client.ask(clock, Question::Readyz).await.answer),
         None => asked.server.readiness.clone(),
     }
 }
 
-async fn ask(servers: &impl Servers, clock: &Clock, expected: Expected) -> ServerClient {
+async fn ask<S: Servers>(servers: &S, clock: &Clock, expected: Expected) -> ServerClient<S::Client> {
     let Expected { name, node, address, origin } = expected;
     let (readiness, client) = match (&address, &origin) {
         (_, Origin::MalformedNode { problem }) => {
@@ -67,14 +67,12 @@ async fn ask(servers: &impl Servers, clock: &Clock, expected: Expected) -> Serve
 
 /// Asks at the address; where the certificate is good but does not name the address, once more for the name that
 /// every API server's certificate has. Verification is never switched off.
-async fn at_address(servers: &impl Servers, clock: &Clock, address: &str) -> (Readiness, Option<kube::Client>) {
+async fn at_address<S: Servers>(servers: &S, clock: &Clock, address: &str) -> (Readiness, Option<S::Client>) {
     let first = match servers.client(address, None) {
         Ok(client) => client,
         Err(error) => return (no_client(&error), None),
     };
-    let exchange = readyz(&first, clock).await;
-    let wrong_name = matches!(&exchange, Exchange::Failed(failure) if failure.class == FailureClass::TlsName);
-    let answer = exchange.into_answer();
+    let Asked { answer, wrong_name } = first.ask(clock, Question::Readyz).await;
     if !wrong_name {
         return (classify::readiness(&answer), Some(first));
     }
@@ -82,7 +80,7 @@ async fn at_address(servers: &impl Servers, clock: &Clock, address: &str) -> (Re
         Ok(client) => client,
         Err(error) => return (no_client(&error), None),
     };
-    let named = readyz(&second, clock).await.into_answer();
+    let named = second.ask(clock, Question::Readyz).await.answer;
     match named {
         // The first error tells more: it names the certificate's names.
         Answer::Tls { .. } => (classify::readiness(&answer), Some(first)),
@@ -94,6 +92,7 @@ fn no_client(error: &ClientError) -> Readiness {
     Readiness::Unknown { detail: format!("{error}; {}", error.remedy()) }
 }
 
-async fn readyz(client: &kube::Client, clock: &Clock) -> Exchange {
-    get(client, clock, "/readyz?verbose", &[], Duration::from_secs(READYZ_SECONDS), READYZ_BYTES).await
+/// Asks an API server whether it is ready.
+pub(crate) async fn readyz(client: &kube::Client, clock: &Clock) -> Asked {
+    get(client, clock, "/readyz?verbose", &[], READYZ_LIMIT, READYZ_BYTES).await.into()
 }

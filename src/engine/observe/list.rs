@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use maint_core::config::Settings;
-use maint_core::facts::{FailureKind, Item, Listed, Malformed, Namespaces, Observation, Source, SourceSpec};
-use maint_core::matrix::classify::one_line;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use maint_core::facts::{FailureKind, Item, Listed, Namespaces, Observation, Source, SourceSpec};
 
 use crate::ports::{PageRequest, ReadError, Reader};
 use crate::runtime::Clock;
@@ -192,7 +189,7 @@ async fn one_namespace<S: Source>(
         let Selectors { labels: label_selector, fields: field_selector } = selectors;
         let request =
             PageRequest { spec, namespace, label_selector, field_selector, continue_token, limit: PAGE_LIMIT };
-        let page = match reader.list_page(&request).await {
+        let page = match reader.list_page::<S>(&request).await {
             Ok(page) => page,
             // What was read is of an older state: begin again, but not for ever.
             Err(ReadError::Expired(_)) if token.is_some() && restarts < MAX_RESTARTS => {
@@ -204,7 +201,7 @@ async fn one_namespace<S: Source>(
             Err(error) => return Err((error, pages)),
         };
         pages += 1;
-        items.extend(page.items.iter().map(|raw| decode(raw)));
+        items.extend(page.items);
         match page.continue_token {
             None => return Ok(()),
             Some(next) if token.as_ref() == Some(&next) || pages >= MAX_PAGES => {
@@ -212,18 +209,5 @@ async fn one_namespace<S: Source>(
             }
             Some(next) => token = Some(next),
         }
-    }
-}
-
-fn decode<S: Source>(raw: &RawValue) -> Item<S> {
-    match serde_json::from_str::<Value>(raw.get()) {
-        Ok(value) => S::item(&value),
-        // The page was one JSON document, so only what goes beyond JSON's grammar fails here: numbers out of range,
-        // nesting beyond the limit.
-        Err(error) => Item::Malformed(Malformed {
-            object: format!("{} without a name", S::SPEC.kind),
-            path: "(whole object)".to_owned(),
-            problem: format!("cannot be read: {}", one_line(&error.to_string())),
-        }),
     }
 }

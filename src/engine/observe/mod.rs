@@ -23,10 +23,10 @@ use crate::ports::{Observe, Reader, Servers, Wanted};
 use crate::probe::{ProbeServers, Prober};
 use crate::runtime::Clock;
 
-pub(crate) use api_servers::ask_again;
+pub(crate) use api_servers::{READYZ_LIMIT, ask_again, readyz};
 pub use api_servers::{ServerClient, ask_all};
 pub use expected::{Expected, Origin, expected};
-pub use reader::KubeReader;
+pub use reader::{KubeReader, PAGE_LIMIT};
 
 /// Sources that are read at a time.
 const CONCURRENT_SOURCES: usize = 8;

@@ -4,17 +4,18 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use maint_core::facts::SourceSpec;
+use maint_core::facts::{Item, Malformed, Source, SourceSpec};
 use maint_core::matrix::classify::one_line;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::{Exchange, FailureClass, get};
 use crate::ports::{Page, PageRequest, ReadError, Reader};
 use crate::runtime::Clock;
 
-/// Limit of one page, in seconds.
-const PAGE_SECONDS: u64 = 15;
+/// Limit of one page.
+pub const PAGE_LIMIT: Duration = Duration::from_secs(15);
 /// Largest page that is taken, in bytes: 500 Nodes of 60 kB with room to spare.
 const PAGE_BYTES: usize = 64 * 1024 * 1024;
 /// How much of an answer that is not understood is shown, in bytes.
@@ -42,10 +43,9 @@ impl KubeReader {
 }
 
 impl Reader for KubeReader {
-    async fn list_page(&self, request: &PageRequest<'_>) -> Result<Page, ReadError> {
-        let limit = Duration::from_secs(PAGE_SECONDS);
+    async fn list_page<S: Source>(&self, request: &PageRequest<'_>) -> Result<Page<S>, ReadError> {
         let accept = [("accept", "application/json")];
-        match get(&self.client, &self.clock, &path(request), &accept, limit, PAGE_BYTES).await {
+        match get(&self.client, &self.clock, &path(request), &accept, PAGE_LIMIT, PAGE_BYTES).await {
             Exchange::Complete { truncated: true, .. } => {
                 Err(ReadError::Server(format!("a page of more than {} MiB", PAGE_BYTES / 1024 / 1024)))
             }
@@ -127,7 +127,7 @@ struct StatusDetails {
     name: String,
 }
 
-fn page(request: &PageRequest<'_>, status: u16, body: &[u8]) -> Result<Page, ReadError> {
+fn page<S: Source>(request: &PageRequest<'_>, status: u16, body: &[u8]) -> Result<Page<S>, ReadError> {
     if status == 200 {
         return list(request, body);
     }
@@ -156,7 +156,7 @@ fn is_absent(spec: &SourceSpec, object: Option<&Status>, body: &[u8]) -> bool {
     says_so && !spec.built_in
 }
 
-fn list(request: &PageRequest<'_>, body: &[u8]) -> Result<Page, ReadError> {
+fn list<S: Source>(request: &PageRequest<'_>, body: &[u8]) -> Result<Page<S>, ReadError> {
     let no_list = |why: String| ReadError::Server(format!("HTTP 200, but {why}: {}", shown(body)));
     let document: ListDocument =
         serde_json::from_slice(body).map_err(|error| no_list(format!("no list ({})", one_line(&error.to_string()))))?;
@@ -165,7 +165,7 @@ fn list(request: &PageRequest<'_>, body: &[u8]) -> Result<Page, ReadError> {
         return Err(no_list(format!("a {} instead of a {wanted}", one_line(&document.kind))));
     }
     Ok(Page {
-        items: document.items.unwrap_or_default(),
+        items: document.items.unwrap_or_default().iter().map(|raw| decode(raw)).collect(),
         continue_token: document.metadata.continue_token.filter(|token| !token.is_empty()),
     })
 }
@@ -175,6 +175,20 @@ fn shown(body: &[u8]) -> String {
     let beginning = body.get(..SHOWN_BYTES).unwrap_or(body);
     let dots = if body.len() > SHOWN_BYTES { "..." } else { "" };
     format!("`{}`{dots}", String::from_utf8_lossy(beginning).trim_end().escape_debug())
+}
+
+/// Objects are decoded one by one, so that a page of large Nodes never stands in memory as a tree.
+pub(super) fn decode<S: Source>(raw: &RawValue) -> Item<S> {
+    match serde_json::from_str::<Value>(raw.get()) {
+        Ok(value) => S::item(&value),
+        // The page was one JSON document, so only what goes beyond JSON's grammar fails here: numbers out of range,
+        // nesting beyond the limit.
+        Err(error) => Item::Malformed(Malformed {
+            object: format!("{} without a name", S::SPEC.kind),
+            path: "(whole object)".to_owned(),
+            problem: format!("cannot be read: {}", one_line(&error.to_string())),
+        }),
+    }
 }
 
 #[cfg(test)]

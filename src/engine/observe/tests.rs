@@ -33,7 +33,7 @@ impl Script {
 }
 
 impl Reader for Script {
-    async fn list_page(&self, request: &PageRequest<'_>) -> Result<Page, ReadError> {
+    async fn list_page<S: Source>(&self, request: &PageRequest<'_>) -> Result<Page<S>, ReadError> {
         let key = format!("{} {}", request.spec.resource, request.namespace.unwrap_or("-"));
         let token = request.continue_token.unwrap_or("first");
         self.asked.lock().expect("not poisoned").push(format!("{key} {token}"));
@@ -43,10 +43,10 @@ impl Reader for Script {
             _ => queue.pop_front().expect("some"),
         });
         match answer {
-            None => Ok(Page::default()),
+            None => Ok(Page { items: Vec::new(), continue_token: None }),
             Some(None) => std::future::pending().await,
             Some(Some(answer)) => answer.map(|(items, token)| Page {
-                items: items.iter().map(|item| serde_json::value::to_raw_value(item).expect("JSON")).collect(),
+                items: items.iter().map(S::item).collect(),
                 continue_token: token.map(str::to_owned),
             }),
         }

@@ -77,6 +77,8 @@ impl From<Access> for ProbeServers {
 }
 
 impl Servers for ProbeServers {
+    type Client = kube::Client;
+
     fn client(&self, address: &str, tls_server_name: Option<&str>) -> Result<kube::Client, ClientError> {
         let client = Servers::client(&self.access, address, tls_server_name)?;
         Ok(match &self.account {

@@ -1,28 +1,58 @@
-//! The two requests of one cell.
+//! The two requests of one cell, and the questions of the matrix to one API server.
 
 use std::time::Duration;
 
 use maint_core::matrix::classify::Answer;
 
-use crate::client::get;
+use crate::client::{Exchange, FailureClass, get};
+use crate::observe::{READYZ_LIMIT, readyz};
+use crate::ports::{Asked, Probes, Question};
 use crate::runtime::Clock;
 
-/// Limit of a probe, in seconds. A direct dial of the API server ends after 30 s only, a hanging kubelet never.
-const PROBE_SECONDS: u64 = 12;
+/// Limit of a probe. A direct dial of the API server ends after 30 s only, a hanging kubelet never.
+const PROBE_LIMIT: Duration = Duration::from_secs(12);
 /// How much of an answer is read, in bytes.
 const BODY_BYTES: usize = 4 * 1024;
 /// A path that no kubelet serves: its raw 404 proves the fresh connection and leaves no log line anywhere.
 const UNSERVED_PATH: &str = "maint-probe";
 
+impl Question<'_> {
+    /// How long its answer may take.
+    #[must_use]
+    pub const fn limit(&self) -> Duration {
+        match self {
+            Self::Readyz => READYZ_LIMIT,
+            Self::FreshDial(_) | Self::Healthz(_) => PROBE_LIMIT,
+        }
+    }
+}
+
+impl From<Exchange> for Asked {
+    fn from(exchange: Exchange) -> Self {
+        let wrong_name = matches!(&exchange, Exchange::Failed(failure) if failure.class == FailureClass::TlsName);
+        Self { answer: exchange.into_answer(), wrong_name }
+    }
+}
+
+impl Probes for kube::Client {
+    async fn ask(&self, clock: &Clock, question: Question<'_>) -> Asked {
+        match question {
+            Question::Readyz => readyz(self, clock).await,
+            Question::FreshDial(node) => fresh_dial(self, clock, node).await,
+            Question::Healthz(node) => healthz(self, clock, node).await,
+        }
+    }
+}
+
 /// Asks for a new connection to the kubelet. Only the header `Connection: Upgrade` is looked at; RFC 9110 wants both.
 /// The upgrade path of `nodes/proxy` drops a query, so there is none.
-pub(super) async fn fresh_dial(client: &kube::Client, clock: &Clock, node: &str) -> Answer {
+async fn fresh_dial(client: &kube::Client, clock: &Clock, node: &str) -> Asked {
     let upgrade = [("connection", "Upgrade"), ("upgrade", UNSERVED_PATH)];
     ask(client, clock, node, UNSERVED_PATH, &upgrade).await
 }
 
 /// Asks for the kubelet's own health; an old connection may carry it.
-pub(super) async fn healthz(client: &kube::Client, clock: &Clock, node: &str) -> Answer {
+async fn healthz(client: &kube::Client, clock: &Clock, node: &str) -> Asked {
     ask(client, clock, node, "healthz", &[]).await
 }
 
@@ -32,12 +62,13 @@ async fn ask(
     node: &str,
     path: &str,
     headers: &[(&'static str, &'static str)],
-) -> Answer {
+) -> Asked {
     if !is_node_name(node) {
-        return Answer::NotSent { detail: format!("`{}` is no name of a node", node.escape_debug()) };
+        let detail = format!("`{}` is no name of a node", node.escape_debug());
+        return Asked { answer: Answer::NotSent { detail }, wrong_name: false };
     }
     let path = format!("/api/v1/nodes/{node}/proxy/{path}");
-    get(client, clock, &path, headers, Duration::from_secs(PROBE_SECONDS), BODY_BYTES).await.into_answer()
+    get(client, clock, &path, headers, PROBE_LIMIT, BODY_BYTES).await.into()
 }
 
 /// Names of Nodes are DNS subdomains (RFC 1123): nothing else may get into a path.

@@ -12,8 +12,8 @@ use maint_core::matrix::{Cell, CellVerdict, Matrix, Readiness};
 use tokio::sync::Notify;
 
 use super::cells::chosen;
-use super::dial::{fresh_dial, healthz};
 use crate::observe::{ServerClient, ask_again};
+use crate::ports::{Probes, Question};
 use crate::runtime::{Clock, Instant};
 
 /// Probes in flight for each API server.
@@ -79,9 +79,9 @@ impl Prober {
 
     /// Asks the chosen cells: all of them, or around the target where the matrix is larger than `full_limit` cells.
     /// Rows are the API servers that were asked whether they are ready, columns the nodes.
-    pub async fn sweep(
+    pub async fn sweep<C: Probes>(
         &self,
-        servers: &[ServerClient],
+        servers: &[ServerClient<C>],
         nodes: &[String],
         target: Option<&str>,
         full_limit: usize,
@@ -108,7 +108,7 @@ impl Prober {
     }
 
     /// All cells of one API server.
-    async fn row(&self, server: &ServerClient, nodes: &[String], columns: Vec<usize>) -> Vec<Cell> {
+    async fn row<C: Probes>(&self, server: &ServerClient<C>, nodes: &[String], columns: Vec<usize>) -> Vec<Cell> {
         let until = self.clock.instant() + Duration::from_secs(ROW_SECONDS);
         let mut asked: Vec<Asked> = stream::iter(columns)
             .map(|column| self.ask(column, server, nodes.get(column).map_or("", String::as_str), until))
@@ -126,7 +126,7 @@ impl Prober {
         asked.into_iter().map(|asked| self.judge(asked, server, &readiness, nodes)).collect()
     }
 
-    async fn ask(&self, column: usize, server: &ServerClient, node: &str, until: Instant) -> Asked {
+    async fn ask<C: Probes>(&self, column: usize, server: &ServerClient<C>, node: &str, until: Instant) -> Asked {
         let mut begun = self.clock.instant();
         let outcome = self.outcome(server, node, until, &mut begun).await;
         let elapsed = self.clock.instant().duration_since(begun);
@@ -135,7 +135,13 @@ impl Prober {
     }
 
     /// `begun` is moved to when the cell's turn came.
-    async fn outcome(&self, server: &ServerClient, node: &str, until: Instant, begun: &mut Instant) -> Outcome {
+    async fn outcome<C: Probes>(
+        &self,
+        server: &ServerClient<C>,
+        node: &str,
+        until: Instant,
+        begun: &mut Instant,
+    ) -> Outcome {
         let not_sent =
             |detail: &str| Outcome::Answers { dial: Answer::NotSent { detail: detail.to_owned() }, health: None };
         // A server that does not even answer /readyz is not asked for a thousand kubelets.
@@ -158,14 +164,14 @@ impl Prober {
             Err(None) => return not_sent("an earlier probe of this pair is still in flight"),
         };
         *begun = self.clock.instant();
-        let dial = fresh_dial(client, &self.clock, node).await;
+        let dial = client.ask(&self.clock, Question::FreshDial(node)).await.answer;
         // Whether the server is ready plays no part in a whole dial.
         let whole = classify::fresh_dial(&dial, &server.server.readiness).0 == CellVerdict::Green;
-        let health = if whole { Some(healthz(client, &self.clock, node).await) } else { None };
+        let health = if whole { Some(client.ask(&self.clock, Question::Healthz(node)).await.answer) } else { None };
         Outcome::Answers { dial, health }
     }
 
-    fn judge(&self, asked: Asked, server: &ServerClient, readiness: &Readiness, nodes: &[String]) -> Cell {
+    fn judge<C>(&self, asked: Asked, server: &ServerClient<C>, readiness: &Readiness, nodes: &[String]) -> Cell {
         let Asked { column, milliseconds, outcome } = asked;
         let (dial, health) = match outcome {
             Outcome::Resting(cell) => return cell,

@@ -7,12 +7,12 @@ use maint_core::report::events::{EventNote, Subject};
 use serde_json::{Value, json};
 
 use super::Requests;
-use crate::execute::{Form, WriteError};
+use crate::execute::{Calls, Form, WriteError};
 
 /// Longest `reportingInstance` (ReportingInstanceLengthLimit of Kubernetes).
 const MAX_INSTANCE: usize = 128;
 
-impl Requests {
+impl<C: Calls> Requests<C> {
     /// Posts an Event, or counts it up where it is a series. One that is there already is fine: it tells the same.
     ///
     /// # Errors
@@ -21,14 +21,14 @@ impl Requests {
         let base = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.namespace());
         if let Some(series) = series(note, self.clock.now()) {
             let path = format!("{base}/{}?fieldManager=maint", note.name);
-            match self.call(Method::PATCH, &path, Form::Merge, &json!({"series": series})).await {
+            match self.call(Method::PATCH, &path, Form::Merge, json!({"series": series})).await {
                 // Events are kept for an hour or so: it is told anew.
                 Err(WriteError::NotFound(_)) => {}
                 other => return other.map(drop),
             }
         }
         let path = format!("{base}?fieldManager=maint");
-        match self.call(Method::POST, &path, Form::Json, &body(note, instance, self.clock.now())).await {
+        match self.call(Method::POST, &path, Form::Json, body(note, instance, self.clock.now())).await {
             Ok(_) | Err(WriteError::Conflict(_)) => Ok(()),
             Err(error) => Err(error),
         }

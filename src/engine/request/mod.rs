@@ -6,13 +6,16 @@
 
 mod events;
 
+use std::sync::Arc;
+
 use http::Method;
 use maint_core::api::record::{Maintenance, Word};
 use maint_core::api::{Asked, names};
 use maint_core::plan::{LockChange, SetLock};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::execute::{Form, RECORDS, WriteError, lock_patch, send};
+use crate::execute::{Calls, Form, KubeCalls, RECORDS, WriteError, lock_patch};
 use crate::runtime::Clock;
 
 /// The spec fields that may change after creation.
@@ -56,10 +59,10 @@ pub struct ReleasedLock {
     pub after: Option<String>,
 }
 
-/// Asks through a kube client.
+/// Asks through calls to the API: those of a kube client, or of whatever answers alike.
 #[derive(Clone)]
-pub struct Requests {
-    client: kube::Client,
+pub struct Requests<C = KubeCalls> {
+    calls: C,
     clock: Clock,
     namespace: String,
 }
@@ -67,12 +70,22 @@ pub struct Requests {
 impl Requests {
     /// A port for maint's namespace.
     #[must_use]
-    pub const fn new(client: kube::Client, clock: Clock, namespace: String) -> Self {
-        Self { client, clock, namespace }
+    pub fn new(client: kube::Client, clock: Clock, namespace: String) -> Self {
+        Self::through(KubeCalls::new(client, clock.clone()), clock, namespace)
     }
+}
 
-    async fn call(&self, method: Method, path: &str, form: Form, body: &Value) -> Result<Value, WriteError> {
-        send(&self.client, &self.clock, method, path, form, Some(body)).await
+impl<C> Requests<C> {
+    /// A port for maint's namespace, through these calls.
+    #[must_use]
+    pub const fn through(calls: C, clock: Clock, namespace: String) -> Self {
+        Self { calls, clock, namespace }
+    }
+}
+
+impl<C: Calls> Requests<C> {
+    async fn call(&self, method: Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+        self.calls.call(method, path, form, body).await
     }
 
     /// Creates a record.
@@ -81,8 +94,8 @@ impl Requests {
     /// [`WriteError::Conflict`] where one of that name exists; [`WriteError::NotFound`] where the CRD is missing.
     pub async fn create(&self, record: &Maintenance) -> Result<Maintenance, WriteError> {
         let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
-        let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, &body).await?;
-        serde_json::from_value(answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
+        let answer = self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint-cli"), Form::Json, body).await?;
+        Maintenance::deserialize(&*answer).map_err(|error| WriteError::Server(format!("odd answer: {error}")))
     }
 
     /// Writes a wish of the service itself down. False: a record of that name exists, since another replica made it.
@@ -91,7 +104,7 @@ impl Requests {
     /// [`WriteError::NotFound`] where the CRD is missing; see [`WriteError`].
     pub async fn wish(&self, record: &Maintenance) -> Result<bool, WriteError> {
         let body = serde_json::to_value(record).map_err(|error| WriteError::Invalid(error.to_string()))?;
-        match self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint"), Form::Json, &body).await {
+        match self.call(Method::POST, &format!("{RECORDS}?fieldManager=maint"), Form::Json, body).await {
             Ok(_) => Ok(true),
             Err(WriteError::Conflict(_)) => Ok(false),
             Err(error) => Err(error),
@@ -109,7 +122,7 @@ impl Requests {
             "annotations": {names::ANNOTATION_ASKED: text},
         }});
         let name = record.metadata.name.as_deref().unwrap_or_default();
-        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint"), Form::Merge, &body).await.map(drop)
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint"), Form::Merge, body).await.map(drop)
     }
 
     /// Says a word in a record. With the record's resourceVersion it is a compare-and-swap: of two that claim a
@@ -128,7 +141,7 @@ impl Requests {
         if let Some(version) = resource_version {
             body["metadata"] = json!({"resourceVersion": version});
         }
-        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, &body).await?;
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, body).await?;
         Ok(())
     }
 
@@ -138,7 +151,7 @@ impl Requests {
     /// See [`WriteError`].
     pub async fn supersede(&self, name: &str, by: &str) -> Result<(), WriteError> {
         let body = json!({"spec": {"supersededBy": by}});
-        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, &body).await?;
+        self.call(Method::PATCH, &format!("{RECORDS}/{name}?fieldManager=maint-cli"), Form::Merge, body).await?;
         Ok(())
     }
 
@@ -151,7 +164,7 @@ impl Requests {
         let text = halt.map(Value::to_string);
         let patch = json!({"data": {names::CONTROL_HALT_KEY: text}});
         let one = format!("{base}/{}?fieldManager=maint-cli", names::CONTROL_CONFIG_MAP);
-        match self.call(Method::PATCH, &one, Form::Merge, &patch).await {
+        match self.call(Method::PATCH, &one, Form::Merge, patch).await {
             Err(WriteError::NotFound(_)) if halt.is_none() => Ok(()),
             Err(WriteError::NotFound(_)) => {
                 let body = json!({
@@ -159,7 +172,7 @@ impl Requests {
                     "metadata": {"name": names::CONTROL_CONFIG_MAP, "namespace": self.namespace},
                     "data": {names::CONTROL_HALT_KEY: text},
                 });
-                self.call(Method::POST, &format!("{base}?fieldManager=maint-cli"), Form::Json, &body).await.map(drop)
+                self.call(Method::POST, &format!("{base}?fieldManager=maint-cli"), Form::Json, body).await.map(drop)
             }
             other => other.map(drop),
         }
@@ -173,7 +186,7 @@ impl Requests {
         let text = hold.map(Value::to_string);
         let body = json!({"metadata": {"annotations": {names::ANNOTATION_HOLD: text}}});
         let path = format!("/api/v1/nodes/{node}?fieldManager=maint-cli");
-        self.call(Method::PATCH, &path, Form::Merge, &body).await.map(drop)
+        self.call(Method::PATCH, &path, Form::Merge, body).await.map(drop)
     }
 
     /// Takes somebody out of kured's lock.
@@ -193,7 +206,7 @@ impl Requests {
             "/apis/apps/v1/namespaces/{}/daemonsets/{}?fieldManager=maint-cli",
             lock.namespace, lock.daemon_set
         );
-        match self.call(Method::PATCH, &path, Form::Patch, &lock_patch(&set)).await {
+        match self.call(Method::PATCH, &path, Form::Patch, lock_patch(&set)).await {
             // A failed `test` is 422 with no word of why; the path and the value are ours and right.
             Err(WriteError::Invalid(_)) => {
                 Err(WriteError::Conflict("kured's lock is no longer what was read".to_owned()))

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::{ApiQuestions, Health, HttpFetch, Questions, Replica, ReplicaEnd, Ticks, health_routes, listen, routes};
 use crate::client::{Access, AccessOptions, ClientError, Failover};
 use crate::deliver::{EventPoster, receivers};
-use crate::drive::{KubeRecords, Ports};
+use crate::drive::{KubeRecords, KubeWatches, Ports};
 use crate::execute::{KubeFenced, KubeReports, RECORDS};
 use crate::lead::{ClientSource, KubernetesLease, LeadError};
 use crate::observe::{KubeReader, Observer, expected};
@@ -107,11 +107,11 @@ pub async fn serve(
         }),
         lease: KubernetesLease::new(settings.namespace.clone(), sources),
         reports: Some(Arc::new(KubeReports::new(call.clone(), clock.clone()))),
-        watches: Some(call.clone()),
-        events: Some(EventPoster {
+        watches: Some(Arc::new(KubeWatches::new(call.clone()))),
+        events: Some(Arc::new(EventPoster {
             requests: Requests::new(call, clock.clone(), settings.namespace.clone()),
             instance: options.pod.clone(),
-        }),
+        })),
         ticks: ticks(&env).await,
         receivers: receivers(&settings.notify)?,
         pod: options.pod.clone(),

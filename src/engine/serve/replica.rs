@@ -13,8 +13,8 @@ use maint_core::state;
 use tokio::sync::{Notify, watch};
 
 use super::Health;
-use crate::deliver::{EventPoster, Events, Post, deliver};
-use crate::drive::{Aside, Controller, Courier, Ended, Keeper, Ports, Records, Reporter, Wishes};
+use crate::deliver::{Events, Post, Tell, deliver};
+use crate::drive::{Aside, Controller, Courier, Ended, Keeper, Ports, Records, Reporter, Watches, Wishes};
 use crate::execute::{Fenced, Reports};
 use crate::lead::{Candidacy, LeadError, Leadership, LeaseGuard, LeaseStore, Release, stand};
 use crate::ports::{Observe, Wanted};
@@ -37,12 +37,12 @@ pub struct Replica<O, F, R, L, P> {
     pub ports: Arc<Ports<O, F, R>>,
     /// The Lease.
     pub lease: L,
-    /// A client for the watches that wake; none where nothing can be watched.
-    pub watches: Option<kube::Client>,
+    /// The watches that wake; none where nothing can be watched.
+    pub watches: Option<Arc<dyn Watches>>,
     /// Reports of windows; none where nobody makes them.
     pub reports: Option<Arc<dyn Reports>>,
     /// Posts Events while it leads; none where nobody takes them.
-    pub events: Option<EventPoster>,
+    pub events: Option<Arc<dyn Tell>>,
     /// Wakes the controller now and then; none where only its own clock does.
     pub ticks: Option<Arc<Notify>>,
     /// Receivers of messages.
@@ -133,9 +133,9 @@ struct Office<O, F, R> {
     env: Env,
     settings: Arc<Settings>,
     ports: Arc<Ports<O, F, R>>,
-    watches: Option<kube::Client>,
+    watches: Option<Arc<dyn Watches>>,
     reports: Option<Arc<dyn Reports>>,
-    events: Option<EventPoster>,
+    events: Option<Arc<dyn Tell>>,
     ticks: Option<Arc<Notify>>,
     courier: Arc<Courier>,
 }

@@ -6,12 +6,13 @@ use serde_json::Value;
 use super::views::{self, KURED_LOCK, acts, changes, holders, in_flight, locks};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
+use crate::store::object::At as _;
 use crate::trace::Step;
 
 /// Why what a record keeps of its findings does not let a run go on. Only what is not fine is kept: `status.baseline`
 /// of the start, `status.findings` of the latest look; each {gate, status, ...}.
 fn not_passed(record: &Value, kept: &str) -> Option<String> {
-    let list = record.pointer(&format!("/status/{kept}")).and_then(Value::as_array)?;
+    let list = record.at(&format!("/status/{kept}")).and_then(Value::as_array)?;
     let bad = list.iter().find(|finding| object::text(finding, "/status") != "warn")?;
     Some(format!("gate {} was {}", object::text(bad, "/gate"), object::text(bad, "/status")))
 }
@@ -75,7 +76,7 @@ fn unintended(objects: &Objects, step: &Step, node: &str) -> Option<String> {
         Some(at) if at <= step.at => {}
         _ => return Some("the intent has no time, or a later one".to_owned()),
     }
-    let queued = record.pointer("/status/outbox").and_then(Value::as_array).is_some_and(|outbox| !outbox.is_empty());
+    let queued = record.at("/status/outbox").and_then(Value::as_array).is_some_and(|outbox| !outbox.is_empty());
     (!queued).then(|| "no message was queued".to_owned())
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::views::{self, KURED_LOCK, changes};
 use super::{History, Objects, Rules, Violation};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 use crate::trace::Step;
 use crate::world::ACTION_NAMESPACE;
@@ -16,8 +17,16 @@ fn lease(objects: &Objects) -> Option<&Value> {
 }
 
 fn ends(lease: &Value) -> Option<Timestamp> {
-    let seconds = lease.pointer("/spec/leaseDurationSeconds")?.as_i64()?;
+    let seconds = lease.at("/spec/leaseDurationSeconds")?.as_i64()?;
     object::time(lease, "/spec/renewTime")?.checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+fn status(object: Option<&Value>) -> Option<&Value> {
+    object?.get("status")
+}
+
+fn lock(object: Option<&Value>) -> Option<&str> {
+    object::annotation(object?, KURED_LOCK)
 }
 
 /// What needs the lease: node fields, evictions, the status of a record, kured's lock, action pods.
@@ -27,15 +36,11 @@ fn fenced(step: &Step) -> Option<String> {
     }
     for change in &step.changes {
         let (key, resource) = (&change.key, change.key.resource.resource.as_str());
-        let status =
-            |object: &Option<std::sync::Arc<Value>>| object.as_ref().and_then(|object| object.get("status").cloned());
-        let lock = |object: &Option<std::sync::Arc<Value>>| {
-            object.as_ref().and_then(|object| object::annotation(object, KURED_LOCK).map(str::to_owned))
-        };
+        let (before, after) = (change.before.as_deref(), change.after.as_deref());
         let needs = match resource {
             "nodes" => true,
-            "maintenances" => status(&change.before) != status(&change.after),
-            "daemonsets" => lock(&change.before) != lock(&change.after),
+            "maintenances" => status(before) != status(after),
+            "daemonsets" => lock(before) != lock(after),
             "pods" => key.namespace == ACTION_NAMESPACE && change.before.is_none(),
             "configmaps" => key.name == "maint-state",
             _ => false,
@@ -68,7 +73,7 @@ pub fn only_the_leader_writes(rules: &Rules, history: &History) -> Vec<Violation
         if ends(lease).is_none_or(|end| step.at >= end) {
             return bad("after its lease had run out".to_owned());
         }
-        let term = lease.pointer("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
+        let term = lease.at("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
         for written in terms(step) {
             if written != term {
                 bad(format!("under term {written} in term {term}"));
@@ -81,7 +86,7 @@ pub fn only_the_leader_writes(rules: &Rules, history: &History) -> Vec<Violation
 /// The terms that a step writes: into records, and into owner annotations that it changes.
 fn terms(step: &Step) -> Vec<i64> {
     let records = changes(step, "maint.dev", "maintenances")
-        .filter_map(|change| change.after.as_ref()?.pointer("/status/term")?.as_i64());
+        .filter_map(|change| change.after.as_ref()?.at("/status/term")?.as_i64());
     let owners = changes(step, "", "nodes").filter_map(|change| {
         let after = views::owner(change.after.as_ref()?)?;
         let before = change.before.as_ref().and_then(|node| views::owner(node));

@@ -73,10 +73,15 @@ impl History {
         for step in &self.steps {
             look(&objects, step);
             for change in &step.changes {
-                match &change.after {
-                    Some(after) => objects.insert(change.key.clone(), Arc::clone(after)),
-                    None => objects.remove(&change.key),
-                };
+                match (&change.after, objects.get_mut(&change.key)) {
+                    (Some(after), Some(known)) => *known = Arc::clone(after),
+                    (Some(after), None) => {
+                        objects.insert(change.key.clone(), Arc::clone(after));
+                    }
+                    (None, _) => {
+                        objects.remove(&change.key);
+                    }
+                }
             }
         }
     }

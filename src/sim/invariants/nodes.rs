@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::views::{self, HOLD, changes, in_flight, is_cordoned};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
+use crate::store::object::At as _;
 
 /// Nodes that are NotReady, cordoned by anyone, or in flight.
 fn unavailable(rules: &Rules, objects: &Objects) -> BTreeSet<String> {
@@ -45,7 +46,7 @@ pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
 }
 
 fn strings(node: &Value) -> serde_json::Map<String, Value> {
-    node.pointer("/metadata/annotations").and_then(Value::as_object).cloned().unwrap_or_default()
+    node.at("/metadata/annotations").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 /// S6: only a cordon of ours is removed, by its record, and nothing foreign is touched on the way.
@@ -74,7 +75,7 @@ pub fn only_our_own_cordon(rules: &Rules, history: &History) -> Vec<Violation> {
                     bad(format!("annotation {key} is not ours and was changed"));
                 }
             }
-            if before.pointer("/spec/taints") != after.pointer("/spec/taints") {
+            if before.at("/spec/taints") != after.at("/spec/taints") {
                 bad("its taints were changed".to_owned());
             }
         }
@@ -90,11 +91,11 @@ fn foreign_cordon(objects: &Objects, node: &Value) -> Option<String> {
     let Some(record) = views::records(objects).find(|record| object::uid(record) == uid) else {
         return Some(format!("its owner {uid} is no record"));
     };
-    if record.pointer("/status/node/wasUnschedulable").and_then(Value::as_bool) == Some(true) {
+    if record.at("/status/node/wasUnschedulable").and_then(Value::as_bool) == Some(true) {
         return Some("it was cordoned before".to_owned());
     }
-    let entries = node.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let owns = |entry: &&Value| entry.pointer("/fieldsV1/f:spec/f:unschedulable").is_some();
+    let entries = node.at("/metadata/managedFields").and_then(Value::as_array);
+    let owns = |entry: &&Value| entry.at("/fieldsV1/f:spec/f:unschedulable").is_some();
     let manager = entries.into_iter().flatten().find(owns).map(|entry| object::text(entry, "/manager"));
     manager.filter(|manager| *manager != "maint").map(|manager| format!("{manager} cordoned it again"))
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::views::{self, changes, is_cordoned, is_eviction};
 use super::{History, Objects, Rules, Violation};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 use crate::trace::Step;
 use crate::world::ACTION_NAMESPACE;
@@ -13,7 +14,7 @@ fn pod<'a>(objects: &'a Objects, step: &Step) -> Option<&'a Value> {
 }
 
 fn is_daemon(pod: &Value) -> bool {
-    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = pod.at("/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().any(|owner| object::text(owner, "/kind") == "DaemonSet")
 }
 
@@ -37,7 +38,7 @@ pub fn only_evictions_that_are_ours(rules: &Rules, history: &History) -> Vec<Vio
         let uid = step
             .body
             .as_ref()
-            .and_then(|body| body.pointer("/deleteOptions/preconditions/uid")?.as_str().map(str::to_owned));
+            .and_then(|body| body.at("/deleteOptions/preconditions/uid")?.as_str().map(str::to_owned));
         let Some(uid) = uid else { return bad("evicted without naming its uid") };
         // What was refused has hit nobody.
         let (Some(pod), false) = (pod(objects, step), step.changes.is_empty()) else { return };
@@ -81,6 +82,10 @@ pub fn cordon_only_evicts_nothing(rules: &Rules, history: &History) -> Vec<Viola
     found
 }
 
+fn spec(object: Option<&Value>) -> Option<&Value> {
+    object?.get("spec")
+}
+
 /// S13: from Returning on nothing of the node is evicted, deleted, restarted or rebooted, and at no time a workload.
 pub fn nothing_is_repaired(rules: &Rules, history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -90,9 +95,7 @@ pub fn nothing_is_repaired(rules: &Rules, history: &History) -> Vec<Violation> {
         }
         let mut bad = |what: String| found.push(Violation { invariant: "S13", step: step.number, what });
         for change in step.changes.iter().filter(|change| change.key.resource.group == "apps") {
-            let spec =
-                |object: &Option<std::sync::Arc<Value>>| object.as_ref().and_then(|object| object.get("spec").cloned());
-            if spec(&change.before) != spec(&change.after) {
+            if spec(change.before.as_deref()) != spec(change.after.as_deref()) {
                 bad(format!("{} {} was changed", change.key.resource.resource, change.key.name));
             }
         }

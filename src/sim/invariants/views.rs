@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Objects;
+use crate::store::object::At as _;
 use crate::store::{Change, ObjectKey, object};
 use crate::trace::Step;
 use crate::world::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE};
@@ -19,9 +20,10 @@ pub fn all<'a>(
     group: &'a str,
     resource: &'a str,
 ) -> impl Iterator<Item = (&'a ObjectKey, &'a Value)> {
+    // Keys are in the order of their resource first.
     objects
-        .iter()
-        .filter(move |(key, _)| key.resource.group == group && key.resource.resource == resource)
+        .range(ObjectKey::new(group, resource, "", "")..)
+        .take_while(move |(key, _)| key.resource.group == group && key.resource.resource == resource)
         .map(|(key, object)| (key, object.as_ref()))
 }
 
@@ -30,7 +32,7 @@ pub fn node<'a>(objects: &'a Objects, name: &str) -> Option<&'a Value> {
 }
 
 pub fn is_cordoned(node: &Value) -> bool {
-    node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
+    node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
 }
 
 pub fn boot_id(node: &Value) -> &str {
@@ -103,7 +105,7 @@ pub fn acts(objects: &Objects, step: &Step) -> Vec<Act> {
 }
 
 fn expected(pod: &Value) -> Option<String> {
-    let containers = pod.pointer("/spec/containers").and_then(Value::as_array)?;
+    let containers = pod.at("/spec/containers").and_then(Value::as_array)?;
     let entries = containers.iter().filter_map(|container| container.get("env")?.as_array()).flatten();
     let entry = entries.into_iter().find(|entry| object::text(entry, "/name") == ACTION_BOOT_ID);
     let text = entry

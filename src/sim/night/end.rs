@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{RECORD, TARGET, evicted};
 use crate::invariants::History;
 use crate::store::http::Inner;
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 
 /// The end of a night.
@@ -47,12 +48,12 @@ fn boot_id(node: &Value) -> &str {
 }
 
 fn annotations(node: &Value) -> BTreeSet<String> {
-    let all = node.pointer("/metadata/annotations").and_then(Value::as_object);
+    let all = node.at("/metadata/annotations").and_then(Value::as_object);
     all.into_iter().flatten().map(|(key, _)| key.clone()).filter(|key| key.starts_with("maint.dev/")).collect()
 }
 
 fn unschedulable(node: &Value) -> bool {
-    node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
+    node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
 }
 
 impl End {

@@ -1,7 +1,8 @@
 //! A night: real replicas of the service on the simulated cluster, people, faults, and what came of it.
 //!
 //! Nothing of the service is replaced but the connection: election, observer, drivers, writer and delivery are the
-//! ones that run on a real cluster. A seed and a plan are the whole night: the same pair gives the same trace.
+//! ones that run on a real cluster. What the connection is, the [`Shell`] says: the real client, or typed ports. A
+//! seed and a plan are the whole night in a shell: the same pair gives the same trace.
 
 pub mod cluster;
 mod end;
@@ -9,6 +10,7 @@ mod people;
 mod replica;
 pub mod scenario;
 mod seats;
+mod shell;
 #[cfg(test)]
 mod tests;
 
@@ -25,13 +27,16 @@ pub use end::End;
 pub use people::Person;
 pub use replica::Mailbag;
 pub use scenario::{SCENARIOS, Scenario, UNATTENDED};
+pub use shell::Shell;
 
 use crate::clock::{Clock, sleep};
 use crate::faults::{Chances, Fault, Faults};
 use crate::invariants::{self, History, Rules, Violation};
 use crate::random::Random;
 use crate::store::http::{Cluster, Cut, Inner};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
+use crate::typed::Decoded;
 use crate::world::{self, SharedWorld, World};
 
 /// The node that is maintained. Its API server is the one that the first replica talks to.
@@ -73,8 +78,6 @@ pub struct Night {
     pub writes: BTreeMap<String, u64>,
     /// Hash over the whole trace.
     pub hash: u64,
-    /// The log, for those who look for a cause.
-    pub log: Vec<String>,
     /// How often each kind of fault was hit.
     pub hits: BTreeMap<&'static str, u64>,
     /// Virtual seconds.
@@ -83,6 +86,16 @@ pub struct Night {
     pub record: Option<Maintenance>,
     /// The history, for further checks.
     pub history: History,
+    /// Objects that the typed shell decoded.
+    pub decoded: u64,
+}
+
+impl Night {
+    /// The log, for those who look for a cause.
+    #[must_use]
+    pub fn log(&self) -> Vec<String> {
+        self.history.steps.iter().map(crate::trace::Step::line).collect()
+    }
 }
 
 /// The parts of a night while it runs.
@@ -91,6 +104,10 @@ pub struct Stage {
     pub cluster: Arc<Cluster>,
     /// The world.
     pub world: SharedWorld,
+    /// How the service and people reach it.
+    pub shell: Shell,
+    /// What the typed shell has decoded.
+    decoded: Arc<Decoded>,
     /// The settings of the service.
     pub settings: Arc<Settings>,
     /// What was delivered.
@@ -102,7 +119,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    fn new(scenario: &Scenario, plan: &Plan) -> Self {
+    fn new(shell: Shell, scenario: &Scenario, plan: &Plan) -> Self {
         let begin: Timestamp = BEGIN.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         let clock = Clock::starting_at(begin);
         let cluster = Cluster::new(plan.seed, clock, 3);
@@ -118,6 +135,8 @@ impl Stage {
         Self {
             cluster,
             world: Arc::new(Mutex::new(world)),
+            shell,
+            decoded: Arc::default(),
             settings: Arc::new(cluster::settings(scenario)),
             mail: Mailbag::default(),
             seated: scenario.seats.is_some(),
@@ -175,16 +194,16 @@ impl Stage {
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         let Some(record) = self.object(&ObjectKey::new("maint.dev", "maintenances", "", RECORD)) else { return false };
-        let list = |pointer: &str| record.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = |pointer: &str| record.at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let outbox = list("/status/outbox");
-        let told = !outbox.is_empty() && outbox.iter().all(|entry| entry.pointer("/deliveredTo/0").is_some());
-        self.is_over() && told && list("/metadata/finalizers").is_empty()
+        let told = !outbox.is_empty() && outbox.iter().all(|entry| entry.at("/deliveredTo/0").is_some());
+        told && list("/metadata/finalizers").is_empty() && self.is_over()
     }
 }
 
 /// Plays one night of a scenario. Needs a tokio runtime of one thread whose time is paused.
-pub async fn play(scenario: &Scenario, plan: &Plan) -> Night {
-    let stage = Arc::new(Stage::new(scenario, plan));
+pub async fn play(shell: Shell, scenario: &Scenario, plan: &Plan) -> Night {
+    let stage = Arc::new(Stage::new(shell, scenario, plan));
     let initial = stage.cluster.lock().store.snapshot();
     {
         let mut inner = stage.cluster.lock();
@@ -252,8 +271,8 @@ async fn chaos(stage: &Stage) {
 
 fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Night {
     let record = stage.record();
-    let inner = stage.cluster.lock();
-    let history = History::of(initial, &inner.trace);
+    let mut inner = stage.cluster.lock();
+    let history = History { initial, steps: inner.trace.take() };
     let rules = Rules { allow_self: stage.settings.run.allow_self, ..Rules::default() };
     let violations = invariants::check_all(&rules, &history);
     Night {
@@ -261,11 +280,11 @@ fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Ni
         violations,
         writes: REPLICAS.iter().map(|name| ((*name).to_owned(), inner.faults.writes(name))).collect(),
         hash: inner.trace.hash(),
-        log: inner.trace.steps().iter().map(crate::trace::Step::line).collect(),
         hits: inner.faults.hits().clone(),
         seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
         record,
         history,
+        decoded: stage.decoded.count(),
     }
 }
 

@@ -5,19 +5,19 @@ use std::time::Duration;
 use maint_core::api::Trigger;
 use maint_core::api::record::{Maintenance, MaintenanceSpec, Word};
 use maint_core::plan;
-use maint_engine::client::Failover;
 use maint_engine::execute::WriteError;
 use maint_engine::request::{Field, Requests};
 use maint_engine::runtime::Clock;
 use serde_json::json;
 
+use super::shell::ShellCalls;
 use super::{RECORD, Stage, TARGET};
 use crate::clock::sleep;
 
 /// Somebody with the operator's rights.
 pub struct Person<'a> {
     stage: &'a Stage,
-    requests: Requests,
+    requests: Requests<ShellCalls>,
     name: &'static str,
 }
 
@@ -25,9 +25,9 @@ impl<'a> Person<'a> {
     /// A person, or a program.
     #[must_use]
     pub fn new(stage: &'a Stage, name: &'static str) -> Self {
-        let ways = (0..3).rev().map(|server| stage.cluster.client(server, name)).collect();
         let clock = Clock::simulated(stage.cluster.clock().now());
-        let requests = Requests::new(Failover::client(ways), clock, stage.settings.namespace.clone());
+        let calls = stage.calls(name, vec![2, 1, 0], &clock);
+        let requests = Requests::through(calls, clock, stage.settings.namespace.clone());
         Self { stage, requests, name }
     }
 

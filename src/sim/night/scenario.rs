@@ -13,6 +13,7 @@ use super::{Person, Stage, TARGET};
 use crate::clock::sleep;
 use crate::store::http::Inner;
 use crate::store::object;
+use crate::store::object::At as _;
 use crate::store::proxy::Cell;
 
 type Script = for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
@@ -246,7 +247,7 @@ fn only_the_stubborn_is_left(stage: &Stage) -> bool {
 /// Whether the record says that a person shall act.
 fn told_to_go(stage: &Stage) -> bool {
     let key = crate::store::ObjectKey::new("maint.dev", "maintenances", "", super::RECORD);
-    stage.object(&key).is_some_and(|record| record.pointer("/status/committedAt").is_some())
+    stage.object(&key).is_some_and(|record| record.at("/status/committedAt").is_some())
 }
 
 async fn cordon_only(stage: &Stage) {

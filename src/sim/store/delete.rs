@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::error::Refusal;
 use super::kinds::Kind;
+use super::object::At as _;
 use super::{Context, ObjectKey, Store, object};
 
 /// `DeleteOptions`, as far as they are used.
@@ -27,7 +28,7 @@ impl DeleteOptions {
     #[must_use]
     pub fn of(value: Option<&Value>) -> Self {
         let Some(value) = value else { return Self::default() };
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let text = |pointer: &str| value.at(pointer).and_then(Value::as_str).map(str::to_owned);
         let all = |list: &Value| list.as_array().is_some_and(|list| list.contains(&json!("All")));
         Self {
             grace_seconds: value.get("gracePeriodSeconds").and_then(Value::as_i64),
@@ -102,7 +103,7 @@ impl Store {
             return Ok(Deleted::Gone(old));
         }
         let grace = grace(kind, &old, options);
-        let marked = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+        let marked = old.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         if grace == 0 && !object::has_finalizers(&old) {
             return self.take_away(&key).map(Deleted::Gone);
         }
@@ -115,7 +116,7 @@ impl Store {
         object::set_meta(&mut new, "deletionTimestamp", json!(object::seconds(end)));
         object::set_meta(&mut new, "deletionGracePeriodSeconds", json!(grace));
         if kind.generation {
-            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
+            let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
             object::set_meta(&mut new, "generation", json!(generation));
         }
         let stored = self.put(key, Some(new));
@@ -132,6 +133,6 @@ fn grace(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
     if object::text(object, "/spec/nodeName").is_empty() || ended {
         return 0;
     }
-    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
+    let own = object.at("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
     options.grace_seconds.unwrap_or(own).max(0)
 }

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::delete::{DeleteOptions, Deleted};
 use super::error::Refusal;
+use super::evict::EvictionRefused;
 use super::kinds::{Kind, Kinds};
+use super::object::At as _;
 use super::patch::Form;
 use super::request::{Answer, Payload, Request, Target};
 use super::select::{Fields, Labels, selectable};
@@ -27,14 +29,48 @@ pub struct View {
     pub read_at: Option<u64>,
 }
 
+/// What a request came to, before it is text.
+#[derive(Debug)]
+pub enum Done {
+    /// An object, and the code of the answer.
+    Object(u16, Arc<Value>),
+    /// A `Status` of success with these details, and the code of the answer.
+    Success(u16, Value),
+    /// A page of a list.
+    List(Kind, Listing),
+    /// A watch begins.
+    Watch(Box<WatchRequest>),
+}
+
 /// Answers a request on the store.
 pub fn answer(store: &mut Store, request: &Request, view: &View) -> Answer {
-    let Target::Resource { group, version, resource, namespace, name, subresource, .. } = &request.target else {
+    if request.target == Target::Path {
         return discovery(store.kinds(), &request.path);
+    }
+    match perform(store, request, view) {
+        Ok(Done::Object(code, object)) => Answer::json(code, &object),
+        Ok(Done::Success(code, details)) => Answer::success(code, details),
+        Ok(Done::List(kind, listing)) => Answer::bytes(200, list_bytes(&kind, &listing)),
+        Ok(Done::Watch(watch)) => {
+            let mut answer = Answer::bytes(200, Vec::new());
+            answer.payload = Payload::Watch(watch);
+            answer
+        }
+        Err(refused) => Answer::from(refused.refusal).after(refused.delay),
+    }
+}
+
+/// Does what a request asks for.
+///
+/// # Errors
+/// As the API server refuses it, and how long that takes.
+pub fn perform(store: &mut Store, request: &Request, view: &View) -> Result<Done, EvictionRefused> {
+    let Target::Resource { group, version, resource, namespace, name, subresource, .. } = &request.target else {
+        return Err(Refusal::UnknownPath.into());
     };
     let Some(kind) = store.kinds().find(group, version, resource).cloned() else {
         let built_in = store.kinds().is_built_in(group, version);
-        return if built_in { Refusal::no_such_resource() } else { Refusal::UnknownPath }.into();
+        return Err(if built_in { Refusal::no_such_resource() } else { Refusal::UnknownPath }.into());
     };
     let call = Call { kind, namespace, name, request, view };
     let result = match (request.verb(), subresource.as_str()) {
@@ -55,7 +91,7 @@ pub fn answer(store: &mut Store, request: &Request, view: &View) -> Answer {
         }
         _ => Err(Refusal::no_such_resource()),
     };
-    result.unwrap_or_else(Answer::from)
+    Ok(result?)
 }
 
 struct Call<'a> {
@@ -97,7 +133,7 @@ impl Call<'_> {
         }
     }
 
-    fn list(&self, store: &Store) -> Result<Answer, Refusal> {
+    fn list(&self, store: &Store) -> Result<Done, Refusal> {
         let (labels, fields) = self.selectors()?;
         let token = Some(self.request.parameter("continue")).filter(|token| !token.is_empty()).map(str::to_owned);
         let limit = self.request.parameter("limit").parse().unwrap_or(0);
@@ -105,15 +141,15 @@ impl Call<'_> {
         let asked = self.request.parameter("resourceVersion").parse::<u64>().unwrap_or(0);
         let options = if asked > store.revision() { ListOptions { at: Some(asked), ..options } } else { options };
         let listing = store.list(&self.kind, self.namespace, &options)?;
-        Ok(Answer::bytes(200, list_bytes(&self.kind, &listing)))
+        Ok(Done::List(self.kind.clone(), listing))
     }
 
-    fn get(&self, store: &Store) -> Result<Answer, Refusal> {
+    fn get(&self, store: &Store) -> Result<Done, Refusal> {
         let at = self.read_at()?;
-        store.get(&self.kind, self.namespace, self.name, at).map(|found| Answer::json(200, &found))
+        store.get(&self.kind, self.namespace, self.name, at).map(|found| Done::Object(200, found))
     }
 
-    fn watch(&self) -> Result<Answer, Refusal> {
+    fn watch(&self) -> Result<Done, Refusal> {
         let (labels, fields) = self.selectors()?;
         let from = match self.request.parameter("resourceVersion") {
             "" | "0" => None,
@@ -130,36 +166,34 @@ impl Call<'_> {
             // The real server draws 30 to 60 minutes.
             timeout: Duration::from_secs(timeout.unwrap_or(1800)),
         };
-        let mut answer = Answer::bytes(200, Vec::new());
-        answer.payload = Payload::Watch(Box::new(watch));
-        Ok(answer)
+        Ok(Done::Watch(Box::new(watch)))
     }
 
-    fn create(&self, store: &mut Store) -> Result<Answer, Refusal> {
+    fn create(&self, store: &mut Store) -> Result<Done, Refusal> {
         let made = store.create(&self.kind, self.namespace, self.request.json()?, &self.context())?;
-        Ok(Answer::json(201, &made))
+        Ok(Done::Object(201, made))
     }
 
-    fn update(&self, store: &mut Store, part: Part) -> Result<Answer, Refusal> {
+    fn update(&self, store: &mut Store, part: Part) -> Result<Done, Refusal> {
         let object = self.request.json()?;
         let before = store.revision();
         let stored = store.update(&self.kind, self.namespace, self.name, object, part, &self.context())?;
-        let made = store.revision() > before && stored.pointer("/metadata/creationTimestamp").is_some() && {
+        let made = store.revision() > before && stored.at("/metadata/creationTimestamp").is_some() && {
             let last = store.changes_after(before).unwrap_or_default();
             last.iter().any(|change| change.before.is_none() && change.key.name == self.name)
         };
-        Ok(Answer::json(if made { 201 } else { 200 }, &stored))
+        Ok(Done::Object(if made { 201 } else { 200 }, stored))
     }
 
-    fn patch(&self, store: &mut Store, part: Part) -> Result<Answer, Refusal> {
+    fn patch(&self, store: &mut Store, part: Part) -> Result<Done, Refusal> {
         let form = Form::of(&self.request.content_type, self.kind.custom)?;
         let patch = self.request.json()?;
         let stored = store.patch(&self.kind, self.namespace, self.name, form, &patch, part, &self.context())?;
-        Ok(Answer::json(200, &stored))
+        Ok(Done::Object(200, stored))
     }
 
-    fn delete(&self, store: &mut Store) -> Result<Answer, Refusal> {
-        let body = if self.request.body.is_empty() { None } else { Some(self.request.json()?) };
+    fn delete(&self, store: &mut Store) -> Result<Done, Refusal> {
+        let body = if self.request.is_empty() { None } else { Some(self.request.json()?) };
         let mut options = DeleteOptions::of(body.as_ref());
         if let Ok(seconds) = self.request.parameter("gracePeriodSeconds").parse() {
             options.grace_seconds = Some(seconds);
@@ -174,21 +208,16 @@ impl Call<'_> {
                 {
                     map.insert("group".to_owned(), json!(self.kind.group));
                 }
-                Answer::success(200, details)
+                Done::Success(200, details)
             }
-            other => Answer::json(200, other.object()),
+            other => Done::Object(200, Arc::clone(other.object())),
         })
     }
 
-    fn evict(&self, store: &mut Store) -> Answer {
-        let eviction = match self.request.json() {
-            Ok(eviction) => eviction,
-            Err(refusal) => return refusal.into(),
-        };
-        match store.evict(self.namespace, self.name, &eviction, &self.context()) {
-            Ok(()) => Answer::success(201, Value::Null),
-            Err(refused) => Answer::from(refused.refusal).after(refused.delay),
-        }
+    fn evict(&self, store: &mut Store) -> Result<Done, EvictionRefused> {
+        let eviction = self.request.json()?;
+        store.evict(self.namespace, self.name, &eviction, &self.context())?;
+        Ok(Done::Success(201, Value::Null))
     }
 }
 
@@ -214,7 +243,28 @@ impl serde::Serialize for ListItem<'_> {
     }
 }
 
-fn list_bytes(kind: &Kind, listing: &Listing) -> Vec<u8> {
+/// A list as a document.
+pub(crate) fn list_document(kind: &Kind, listing: &Listing) -> Value {
+    let items: Vec<Value> = listing
+        .items
+        .iter()
+        .map(|item| {
+            let mut item = Value::clone(item);
+            if !kind.custom
+                && let Some(map) = item.as_object_mut()
+            {
+                map.retain(|key, _| !matches!(key.as_str(), "kind" | "apiVersion"));
+            }
+            item
+        })
+        .collect();
+    json!({
+        "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(),
+        "metadata": list_metadata(listing), "items": items,
+    })
+}
+
+fn list_metadata(listing: &Listing) -> Value {
     let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
     if let Some(map) = metadata.as_object_mut() {
         if let Some(token) = &listing.token {
@@ -224,6 +274,11 @@ fn list_bytes(kind: &Kind, listing: &Listing) -> Vec<u8> {
             map.insert("remainingItemCount".to_owned(), json!(remaining));
         }
     }
+    metadata
+}
+
+fn list_bytes(kind: &Kind, listing: &Listing) -> Vec<u8> {
+    let metadata = list_metadata(listing);
     let head = format!(
         "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":",
         kind.kind,

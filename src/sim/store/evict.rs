@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
 use super::error::Refusal;
+use super::object::At as _;
 use super::select::Labels;
 use super::{Context, ObjectKey, Store, object};
 
@@ -85,7 +86,7 @@ impl Store {
         self.all("policy", "poddisruptionbudgets")
             .filter(|budget| object::namespace(budget) == namespace)
             .filter(|budget| {
-                Labels::of_object(budget.pointer("/spec/selector")).is_some_and(|selector| selector.matches(pod))
+                Labels::of_object(budget.at("/spec/selector")).is_some_and(|selector| selector.matches(pod))
             })
             .cloned()
             .collect()
@@ -93,7 +94,7 @@ impl Store {
 
     /// Asks the one budget of a pod; takes one disruption from it where it counts.
     fn spend(&mut self, budget: &Arc<Value>, pod: &Value, dry_run: bool, context: &Context) -> Result<(), Refusal> {
-        let number = |pointer: &str| budget.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+        let number = |pointer: &str| budget.at(pointer).and_then(Value::as_i64).unwrap_or(0);
         let (healthy, desired) = (number("/status/currentHealthy"), number("/status/desiredHealthy"));
         let name = object::name(budget);
         if !object::is_true(pod, "Ready") {
@@ -114,8 +115,7 @@ impl Store {
             ));
         }
         let allowed = number("/status/disruptionsAllowed");
-        let disrupted =
-            budget.pointer("/status/disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
+        let disrupted = budget.at("/status/disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
         if allowed < 0 || disrupted > MAX_DISRUPTED_PODS {
             let message = format!(
                 "poddisruptionbudgets.policy \"{name}\" is forbidden: pdb disruptions allowed is negative or its map of disrupted pods is too big"

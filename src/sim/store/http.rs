@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::dispatch::{self, View};
 use super::error::Refusal;
+use super::object::At as _;
 use super::proxy::{self, Cell};
 use super::request::{Answer, Request, Target};
 use super::service::ApiService;
@@ -121,6 +122,13 @@ impl Cluster {
         self.clock
     }
 
+    /// The API server that listens at `host:port` or a bare address.
+    #[must_use]
+    pub fn server_at(&self, address: &str) -> Option<usize> {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        self.lock().servers.iter().position(|server| server.address == host)
+    }
+
     /// The service of one API server for a client that is known by `client` in trace and faults.
     #[must_use]
     pub fn service(self: &Arc<Self>, server: usize, client: &str) -> ApiService {
@@ -160,33 +168,52 @@ impl Cluster {
 }
 
 impl Inner {
-    /// Answers a request at an API server and says so in the trace.
-    pub(super) fn serve(
+    /// Does something that a request asked for and says so in the trace: with its code, and with what it changed.
+    pub(crate) fn traced<T>(
         &mut self,
-        server: usize,
-        client: &str,
-        user: &str,
         request: &Request,
+        client: &str,
         at: jiff::Timestamp,
-    ) -> Answer {
+        act: impl FnOnce(&mut Self) -> (u16, T),
+    ) -> T {
         let before = self.store.revision();
-        let answer = self.answer(server, user, request, at);
+        let (code, answer) = act(self);
         let mut step = Step::of(request, client, at);
-        step.code = answer.code;
+        step.code = code;
         step.changes = self.store.changes_after(before).unwrap_or_default();
         self.trace.push(step);
         answer
     }
 
-    fn answer(&mut self, index: usize, user: &str, request: &Request, now: jiff::Timestamp) -> Answer {
+    /// What stands before the store: rights, and storage that has not started yet.
+    pub(crate) fn admit(&self, index: usize, user: &str, request: &Request) -> Result<(), Refusal> {
         if self.allow.as_ref().is_some_and(|allow| !allow(user, request)) {
-            return forbidden(user, request).into();
+            return Err(forbidden(user, request));
         }
-        let server = self.servers.get(index).cloned().unwrap_or_default();
-        if let Target::Resource { group, resource, .. } = &request.target
-            && self.initializing.contains(&(index, Resource::new(group, resource)))
-        {
-            return Refusal::throttled("storage is (re)initializing").into();
+        match &request.target {
+            Target::Resource { group, resource, .. }
+                if !self.initializing.is_empty()
+                    && self.initializing.contains(&(index, Resource::new(group, resource))) =>
+            {
+                Err(Refusal::throttled("storage is (re)initializing"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What an API server sees.
+    pub(crate) fn view(&self, index: usize, now: jiff::Timestamp) -> View {
+        let server = self.servers.get(index);
+        View {
+            now,
+            cached_at: server.and_then(|server| server.cached_at),
+            read_at: server.and_then(|server| server.read_at),
+        }
+    }
+
+    pub(super) fn answer(&mut self, index: usize, user: &str, request: &Request, now: jiff::Timestamp) -> Answer {
+        if let Err(refusal) = self.admit(index, user, request) {
+            return refusal.into();
         }
         if let Target::Resource { group, resource, name, subresource, tail, .. } = &request.target
             && group.is_empty()
@@ -196,23 +223,29 @@ impl Inner {
             return self.proxied(index, name, tail, request.upgrade);
         }
         match request.path.as_str() {
-            "/readyz" | "/livez" | "/healthz" if server.ready => Answer::text(200, "ok"),
-            "/readyz" | "/livez" | "/healthz" => {
-                Answer::text(500, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
-            }
+            "/readyz" | "/livez" | "/healthz" => self.readyz(index),
             _ => {
-                let view = View { now, cached_at: server.cached_at, read_at: server.read_at };
+                let view = self.view(index, now);
                 dispatch::answer(&mut self.store, request, &view)
             }
         }
     }
 
-    fn proxied(&self, server: usize, node: &str, tail: &str, upgrade: bool) -> Answer {
+    /// What an API server says of itself.
+    pub(crate) fn readyz(&self, index: usize) -> Answer {
+        if self.servers.get(index).is_some_and(|server| server.ready) {
+            return Answer::text(200, "ok");
+        }
+        Answer::text(500, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
+    }
+
+    /// What an API server answers for a path of a node's kubelet.
+    pub(crate) fn proxied(&self, server: usize, node: &str, tail: &str, upgrade: bool) -> Answer {
         let Some(found) = self.store.object(&ObjectKey::node(node)) else {
             let kind = self.store.kinds().find("", "v1", "nodes");
             return kind.map_or(Refusal::UnknownPath, |kind| Refusal::not_found(kind, node)).into();
         };
-        let addresses = found.pointer("/status/addresses").and_then(serde_json::Value::as_array);
+        let addresses = found.at("/status/addresses").and_then(serde_json::Value::as_array);
         let internal = addresses
             .and_then(|list| list.iter().find(|entry| object::text(entry, "/type") == "InternalIP"))
             .map_or("", |entry| object::text(entry, "/address"));

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::object;
+use super::object::At as _;
 
 fn unschedulable(node: &Value) -> bool {
-    node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
+    node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true)
 }
 
 /// Moves the ownership when the value changed. An uncordon leaves no owner: `false` is not stored (omitempty).
@@ -23,7 +24,7 @@ pub fn track(old: Option<&Value>, new: &mut Value, manager: &str, now: Timestamp
         return;
     }
     let mut entries: Vec<Value> =
-        new.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
+        new.at("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
     if old.is_some() && entries.is_empty() {
         return;
     }
@@ -40,12 +41,12 @@ pub fn track(old: Option<&Value>, new: &mut Value, manager: &str, now: Timestamp
 
 /// The first entry of a new Node: whoever made it owns its labels and annotations.
 pub fn begin(node: &mut Value, manager: &str, now: Timestamp) {
-    if node.pointer("/metadata/managedFields").is_some() {
+    if node.at("/metadata/managedFields").is_some() {
         return;
     }
     let mut owned = json!({});
     for field in ["labels", "annotations"] {
-        let keys = node.pointer("/metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
+        let keys = node.at("/metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
         let Some(keys) = keys.filter(|keys| !keys.is_empty()) else { continue };
         let members = object::map(&mut owned, &format!("f:{field}"));
         members.insert(".".to_owned(), json!({}));

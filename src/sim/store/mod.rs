@@ -11,6 +11,7 @@ pub mod http;
 pub mod kinds;
 mod managed;
 pub mod object;
+pub mod passage;
 pub mod patch;
 pub mod proxy;
 mod read;
@@ -32,6 +33,7 @@ use serde_json::Value;
 
 pub use delete::{DeleteOptions, Deleted};
 pub use error::Refusal;
+pub use evict::EvictionRefused;
 pub use kinds::{Kind, Kinds, Resource};
 pub use read::{ListOptions, Listing};
 pub use write::Part;
@@ -268,6 +270,15 @@ impl Store {
         }
         self.put(key.clone(), Some(new));
         true
+    }
+
+    /// The same with the whole object as it shall be.
+    pub fn replace(&mut self, key: &ObjectKey, object: Value) -> bool {
+        let differs = self.object(key).is_some_and(|old| **old != object);
+        if differs {
+            self.put(key.clone(), Some(object));
+        }
+        differs
     }
 
     /// Takes an object away, bypassing finalizers and grace. Answers whether it was there.

@@ -3,6 +3,35 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+/// Looks into an object. As [`Value::pointer`], which makes two texts for each step of the way; nights look some
+/// hundred thousand times.
+pub trait At {
+    /// The value at a JSON pointer (RFC 6901).
+    fn at(&self, pointer: &str) -> Option<&Value>;
+}
+
+impl At for Value {
+    fn at(&self, pointer: &str) -> Option<&Value> {
+        if pointer.contains('~') {
+            return self.pointer(pointer);
+        }
+        let mut rest = pointer;
+        let mut value = self;
+        while !rest.is_empty() {
+            let step = rest.strip_prefix('/')?;
+            let end = step.find('/').unwrap_or(step.len());
+            let (name, after) = step.split_at(end);
+            value = match value {
+                Self::Object(members) => members.get(name)?,
+                Self::Array(entries) => entries.get(name.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+            rest = after;
+        }
+        Some(value)
+    }
+}
+
 /// RFC 3339 in whole seconds, as `metav1.Time`.
 #[must_use]
 pub fn seconds(at: Timestamp) -> String {
@@ -18,13 +47,13 @@ pub fn micros(at: Timestamp) -> String {
 /// The time of a field, if it is there and is one.
 #[must_use]
 pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
-    object.pointer(pointer)?.as_str()?.parse().ok()
+    object.at(pointer)?.as_str()?.parse().ok()
 }
 
 /// The text of a field; "" if there is none.
 #[must_use]
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    object.at(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `metadata.name`
@@ -54,25 +83,25 @@ pub fn revision(object: &Value) -> &str {
 /// The value of an annotation.
 #[must_use]
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    object.pointer("/metadata/annotations")?.get(key)?.as_str()
+    object.at("/metadata/annotations")?.get(key)?.as_str()
 }
 
 /// Whether it is being deleted.
 #[must_use]
 pub fn is_deleting(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|value| !value.is_null())
+    object.at("/metadata/deletionTimestamp").is_some_and(|value| !value.is_null())
 }
 
 /// Whether a finalizer keeps it.
 #[must_use]
 pub fn has_finalizers(object: &Value) -> bool {
-    object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    object.at("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
 }
 
 /// The condition of a type in `status.conditions`.
 #[must_use]
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    let conditions = object.at("/status/conditions")?.as_array()?;
     conditions.iter().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
 }
 
@@ -187,5 +216,20 @@ pub fn fill_new(object: &mut Value, uid: &str, now: Timestamp, generation: bool)
     metadata.entry("creationTimestamp").or_insert_with(|| json!(seconds(now)));
     if generation {
         metadata.entry("generation").or_insert_with(|| json!(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_is_what_a_json_pointer_says() {
+        let object = json!({"a": {"b": [1, {"c": null}], "": 2, "x/y": 3, "m~n": 4}});
+        for pointer in
+            ["", "/", "/a", "/a/", "/a/b/0", "/a/b/1/c", "/a/b/2", "/a/b/x", "/a/x~1y", "/a/m~0n", "/a/b/0/z", "a"]
+        {
+            assert_eq!(object.at(pointer), object.pointer(pointer), "{pointer}");
+        }
     }
 }

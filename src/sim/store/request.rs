@@ -1,6 +1,7 @@
 //! A request taken apart, and an answer before it is HTTP.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -50,6 +51,8 @@ pub struct Request {
     pub upgrade: bool,
     /// Body.
     pub body: Vec<u8>,
+    /// The body of a request that never was text.
+    pub document: Option<Arc<Value>>,
     /// What the path names.
     pub target: Target,
 }
@@ -66,6 +69,7 @@ impl Request {
             user_agent: String::new(),
             upgrade: false,
             body: Vec::new(),
+            document: None,
             target: target(path),
         }
     }
@@ -117,8 +121,23 @@ impl Request {
     /// # Errors
     /// 400 if it is none.
     pub fn json(&self) -> Result<Value, Refusal> {
+        if let Some(document) = &self.document {
+            return Ok(Value::clone(document));
+        }
         serde_json::from_slice(&self.body)
             .map_err(|error| Refusal::bad_request(format!("the object provided is unrecognized: {error}")))
+    }
+
+    /// The body as JSON to look at; none if it is none.
+    #[must_use]
+    pub fn shared_json(&self) -> Option<Arc<Value>> {
+        self.document.clone().or_else(|| self.json().ok().map(Arc::new))
+    }
+
+    /// Whether there is no body.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.body.is_empty() && self.document.is_none()
     }
 }
 

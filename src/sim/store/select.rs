@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::error::Refusal;
+use super::object::At as _;
 
 /// One requirement on labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Labels {
     /// Whether an object's labels satisfy it.
     #[must_use]
     pub fn matches(&self, object: &Value) -> bool {
-        let labels = object.pointer("/metadata/labels");
+        let labels = object.at("/metadata/labels");
         let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
         self.0.iter().all(|requirement| match requirement {
             Requirement::In(key, values) => label(key).is_some_and(|found| values.iter().any(|value| value == found)),

@@ -1,4 +1,4 @@
-//! One API server as a tower service, so that the real `kube::Client` runs on it; faults happen here.
+//! One API server as a tower service, so that the real `kube::Client` runs on it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,13 +9,14 @@ use std::time::Duration;
 use http::{Response, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Frame};
+use jiff::Timestamp;
 use tower::BoxError;
 
 use super::error::Refusal;
-use super::http::{Cluster, Cut, Inner};
+use super::http::{Cluster, Inner};
+use super::passage::{Passage, Served};
 use super::request::{Answer, Payload, Request};
-use super::watch::WatchBody;
-use crate::faults::Fault;
+use super::watch::{WatchBody, WatchStream};
 use crate::trace::Step;
 
 /// One API server as a client sees it.
@@ -58,83 +59,9 @@ impl ApiService {
         B::Error: Into<BoxError>,
     {
         let request = take_apart(request).await?;
-        self.thawed().await;
-        let fault = {
-            let mut inner = self.cluster.lock();
-            let Inner { faults, servers, .. } = &mut *inner;
-            let server = servers.get(self.server).cloned().unwrap_or_default();
-            if server.down || server.cut == Cut::Refuse {
-                self.unanswered(&mut inner, &request);
-                return Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into());
-            }
-            if server.cut == Cut::Hang {
-                Some(Fault::HangBefore)
-            } else {
-                faults.next(&self.client, request.is_mutating())
-            }
-        };
-        let answer = self.under(fault, &request).await?;
-        match answer.delay {
-            None => std::future::pending::<()>().await,
-            Some(Duration::ZERO) => {}
-            Some(delay) => crate::clock::sleep(delay).await,
-        }
+        let way = Passage { cluster: &self.cluster, server: self.server, client: &self.client, user: &self.user };
+        let answer = way.pass(&request).await.map_err(std::io::Error::from)?;
         self.response(answer)
-    }
-
-    /// What a caller that stands still has sent arrives when it goes on; the futures that run in the same poll as the
-    /// one that stopped it are held here too.
-    async fn thawed(&self) {
-        let Some(pause) = self.cluster.lock().faults.pause_of(&self.client) else { return };
-        std::future::poll_fn(|context| if pause.holds(context.waker()) { Poll::Pending } else { Poll::Ready(()) })
-            .await;
-    }
-
-    fn unanswered(&self, inner: &mut Inner, request: &Request) {
-        inner.trace.push(Step::of(request, &self.client, self.cluster.clock().now()));
-    }
-
-    fn serve(&self, request: &Request) -> Answer {
-        let now = self.cluster.clock().now();
-        self.cluster.lock().serve(self.server, &self.client, &self.user, request, now)
-    }
-
-    async fn under(&self, fault: Option<Fault>, request: &Request) -> Result<Answer, BoxError> {
-        let broken = || Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into());
-        match fault {
-            None | Some(Fault::StopAnswered) => Ok(self.serve(request)),
-            Some(Fault::Delay(delay)) => {
-                crate::clock::sleep(delay).await;
-                Ok(self.serve(request))
-            }
-            Some(Fault::Freeze) => {
-                self.cluster.lock().faults.freeze(&self.client);
-                self.thawed().await;
-                Ok(self.serve(request))
-            }
-            Some(Fault::Refuse(code)) => {
-                let mut step = Step::of(request, &self.client, self.cluster.clock().now());
-                step.code = code;
-                self.cluster.lock().trace.push(step);
-                Ok(refused(code).into())
-            }
-            Some(fault) => {
-                let applied = matches!(fault, Fault::StopUnanswered | Fault::LoseAnswer | Fault::HangAfter);
-                if applied {
-                    self.serve(request);
-                } else {
-                    self.unanswered(&mut self.cluster.lock(), request);
-                }
-                match fault {
-                    Fault::StopBefore | Fault::StopUnanswered => {
-                        self.cluster.lock().faults.stop(&self.client);
-                        std::future::pending().await
-                    }
-                    Fault::LoseRequest | Fault::LoseAnswer => broken(),
-                    _ => std::future::pending().await,
-                }
-            }
-        }
     }
 
     fn response(&self, answer: Answer) -> Result<Response<ApiBody>, BoxError> {
@@ -156,25 +83,40 @@ impl ApiService {
             }
             Payload::Watch(request) => {
                 let stream = self.cluster.lock().servers.get(self.server).map_or(0, |server| server.stream);
-                let body = WatchBody::new(Arc::clone(&self.cluster), self.server, stream, *request);
-                ("application/json", ApiBody::Watch(Box::new(body)))
+                let events = WatchStream::new(Arc::clone(&self.cluster), self.server, stream, *request);
+                ("application/json", ApiBody::Watch(Box::new(events.into())))
             }
         };
         Ok(builder.header(header::CONTENT_TYPE, content_type).body(body)?)
     }
 }
 
-/// The answers of a server in trouble.
-fn refused(code: u16) -> Refusal {
-    match code {
-        409 => {
-            let why = "the object has been modified; please apply your changes to the latest version and try again";
-            Refusal::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
-        }
-        429 => Refusal::throttled("Too many requests, please try again later."),
-        503 => Refusal::new(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
-        504 => Refusal::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout"),
-        code => Refusal::new(code, "InternalError", "Internal error occurred: etcdserver: request timed out"),
+impl Served for Request {
+    type Answer = Answer;
+
+    fn is_mutating(&self) -> bool {
+        Self::is_mutating(self)
+    }
+
+    fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {
+        let mut step = Step::of(self, way.client, at);
+        step.code = code;
+        inner.trace.push(step);
+    }
+
+    fn serve(&self, inner: &mut Inner, way: &Passage<'_>, at: Timestamp) -> Answer {
+        inner.traced(self, way.client, at, |inner| {
+            let answer = inner.answer(way.server, way.user, self, at);
+            (answer.code, answer)
+        })
+    }
+
+    fn refused(&self, refusal: Refusal) -> Answer {
+        refusal.into()
+    }
+
+    fn delay(answer: &Answer) -> Option<Duration> {
+        answer.delay
     }
 }
 

@@ -1,4 +1,4 @@
-//! Watches: the events of a revision range, and the body that streams them.
+//! Watches: the events of a revision range, the stream of them, and its body.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -44,7 +44,7 @@ impl WatchRequest {
     }
 
     /// The event of a change, if the watch sees it: entering the selection is ADDED, leaving it DELETED.
-    fn event(&self, change: &Change) -> Option<Value> {
+    fn event(&self, change: &Change) -> Option<Event> {
         if change.key.resource != self.kind.stored_as()
             || !(self.namespace.is_empty() || change.key.namespace == self.namespace)
         {
@@ -54,26 +54,24 @@ impl WatchRequest {
         let after = change.after.as_ref().filter(|object| self.selects(object));
         match (before, after) {
             (None, None) => None,
-            (None, Some(object)) => Some(event("ADDED", object)),
-            (Some(_), Some(object)) => Some(event("MODIFIED", object)),
+            (None, Some(object)) => Some(("ADDED", Arc::clone(object))),
+            (Some(_), Some(object)) => Some(("MODIFIED", Arc::clone(object))),
             (Some(before), None) => {
                 let mut last = change.last.as_ref().map_or_else(|| Value::clone(before), |last| Value::clone(last));
                 object::set_revision(&mut last, change.revision);
-                Some(event("DELETED", &last))
+                Some(("DELETED", Arc::new(last)))
             }
         }
     }
 
-    fn bookmark(&self, revision: u64) -> Value {
-        event(
-            "BOOKMARK",
-            &json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(),
-                "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null}}),
-        )
+    fn bookmark(&self, revision: u64) -> Event {
+        let object = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(),
+            "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null}});
+        ("BOOKMARK", Arc::new(object))
     }
 
     /// The events after `position` up to `limit`, and where that is; or the refusal that ends the watch.
-    fn events(&self, store: &Store, position: Option<u64>, limit: u64) -> Result<(Vec<Value>, u64), Refusal> {
+    fn events(&self, store: &Store, position: Option<u64>, limit: u64) -> Result<(Vec<Event>, u64), Refusal> {
         let Some(position) = position else {
             let options = ListOptions {
                 labels: self.labels.clone(),
@@ -82,7 +80,7 @@ impl WatchRequest {
                 ..ListOptions::default()
             };
             let listing = store.list(&self.kind, &self.namespace, &options)?;
-            return Ok((listing.items.iter().map(|object| event("ADDED", object)).collect(), limit));
+            return Ok((listing.items.into_iter().map(|object| ("ADDED", object)).collect(), limit));
         };
         let changes = store.changes_after(position).ok_or_else(|| Refusal::expired(position, store.oldest()))?;
         let seen = changes.iter().take_while(|change| change.revision <= limit);
@@ -90,36 +88,35 @@ impl WatchRequest {
     }
 }
 
-fn event(kind: &str, object: &Value) -> Value {
-    json!({"type": kind, "object": object})
-}
+/// Type and object of one event.
+pub type Event = (&'static str, Arc<Value>);
 
-fn line(value: &Value) -> Bytes {
-    let mut text = value.to_string();
+fn line(event: &Event) -> Bytes {
+    let mut text = json!({"type": event.0, "object": &*event.1}).to_string();
     text.push('\n');
     Bytes::from(text)
 }
 
-/// The body of a watch. It reads the store itself, whenever it is polled.
-pub struct WatchBody {
+/// A watch at work. It reads the store itself, whenever it is polled.
+pub struct WatchStream {
     cluster: Arc<Cluster>,
     server: usize,
     stream: u64,
     request: WatchRequest,
     position: Option<u64>,
-    queue: VecDeque<Bytes>,
+    queue: VecDeque<Event>,
     end: Pin<Box<Sleep>>,
     bookmark: Pin<Box<Sleep>>,
     done: bool,
 }
 
-impl std::fmt::Debug for WatchBody {
+impl std::fmt::Debug for WatchStream {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("WatchBody").field("position", &self.position).finish_non_exhaustive()
+        formatter.debug_struct("WatchStream").field("position", &self.position).finish_non_exhaustive()
     }
 }
 
-impl WatchBody {
+impl WatchStream {
     /// A watch at an API server; `stream` is the number after which a cut of that server ended it.
     #[must_use]
     pub fn new(cluster: Arc<Cluster>, server: usize, stream: u64, request: WatchRequest) -> Self {
@@ -139,11 +136,11 @@ impl WatchBody {
         let limit = server.cached_at.unwrap_or_else(|| inner.store.revision());
         match self.request.events(&inner.store, self.position, limit) {
             Ok((events, position)) => {
-                self.queue.extend(events.iter().map(line));
+                self.queue.extend(events);
                 self.position = Some(position);
             }
             Err(refusal) => {
-                self.queue.push_back(line(&event("ERROR", &refusal.body().unwrap_or(Value::Null))));
+                self.queue.push_back(("ERROR", Arc::new(refusal.body().unwrap_or(Value::Null))));
                 self.done = true;
             }
         }
@@ -152,6 +149,45 @@ impl WatchBody {
         }
         false
     }
+
+    /// The next event; none at the end, an error where it was cut off.
+    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Event, std::io::Error>>> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if self.done {
+                return Poll::Ready(None);
+            }
+            if self.fill(context) {
+                self.done = true;
+                return Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())));
+            }
+            if !self.queue.is_empty() || self.done {
+                continue;
+            }
+            if self.end.as_mut().poll(context).is_ready() {
+                self.done = true;
+                continue;
+            }
+            if self.request.bookmarks && self.bookmark.as_mut().poll(context).is_ready() {
+                self.queue.push_back(self.request.bookmark(self.position.unwrap_or_default()));
+                self.bookmark.as_mut().reset(Instant::now() + BOOKMARK_PERIOD);
+                continue;
+            }
+            return Poll::Pending;
+        }
+    }
+}
+
+/// The body of a watch: its events as lines.
+#[derive(Debug)]
+pub struct WatchBody(WatchStream);
+
+impl From<WatchStream> for WatchBody {
+    fn from(stream: WatchStream) -> Self {
+        Self(stream)
+    }
 }
 
 impl Body for WatchBody {
@@ -159,31 +195,7 @@ impl Body for WatchBody {
     type Error = std::io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = self.get_mut();
-        loop {
-            if let Some(bytes) = this.queue.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
-            }
-            if this.done {
-                return Poll::Ready(None);
-            }
-            if this.fill(context) {
-                this.done = true;
-                return Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())));
-            }
-            if !this.queue.is_empty() || this.done {
-                continue;
-            }
-            if this.end.as_mut().poll(context).is_ready() {
-                this.done = true;
-                continue;
-            }
-            if this.request.bookmarks && this.bookmark.as_mut().poll(context).is_ready() {
-                this.queue.push_back(line(&this.request.bookmark(this.position.unwrap_or_default())));
-                this.bookmark.as_mut().reset(Instant::now() + BOOKMARK_PERIOD);
-                continue;
-            }
-            return Poll::Pending;
-        }
+        let polled = self.get_mut().0.poll_event(context);
+        polled.map(|event| event.map(|event| event.map(|event| Frame::data(line(&event)))))
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::Refusal;
 use super::kinds::{self, Kind};
+use super::object::At as _;
 use super::patch::Form;
 use super::{Context, ObjectKey, Store, managed, object};
 
@@ -218,12 +219,9 @@ impl Store {
         }
         let mut new = match part {
             Part::Main => main_part(kind, old, new),
-            Part::Status => status_part(kind, old, &new),
+            Part::Status => status_part(kind, old, new),
         };
-        if kind.resource == "pods"
-            && kind.group.is_empty()
-            && new.pointer("/spec/nodeName") != old.pointer("/spec/nodeName")
-        {
+        if kind.resource == "pods" && kind.group.is_empty() && new.at("/spec/nodeName") != old.at("/spec/nodeName") {
             return Err(Refusal::invalid(
                 kind,
                 &key.name,
@@ -241,13 +239,13 @@ impl Store {
             return Ok(Arc::clone(old));
         }
         if part == Part::Main && kind.generation && specification_differs(old, &new) {
-            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
+            let generation = old.at("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
             object::set_meta(&mut new, "generation", json!(generation));
         }
         if context.dry_run {
             return Ok(Arc::new(new));
         }
-        let ungraced = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0;
+        let ungraced = new.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0;
         let gone = object::is_deleting(&new) && ungraced && !object::has_finalizers(&new);
         if gone {
             self.put(key.clone(), Some(new));
@@ -291,17 +289,18 @@ fn main_part(kind: &Kind, old: &Value, mut new: Value) -> Value {
 
 /// The status of `new` on all the rest of `old`. Built-in kinds take labels and annotations along (their status
 /// strategies only restore the spec), custom ones restore all metadata (measured).
-fn status_part(kind: &Kind, old: &Value, new: &Value) -> Value {
-    let mut object = old.clone();
-    if let Some(map) = object.as_object_mut() {
-        match new.get("status") {
-            Some(status) => map.insert("status".to_owned(), status.clone()),
-            None => map.remove("status"),
-        };
+fn status_part(kind: &Kind, old: &Value, mut new: Value) -> Value {
+    // The old status may be the greatest part of the object: it is not copied first.
+    let kept = old.as_object().into_iter().flatten().filter(|(key, _)| key.as_str() != "status");
+    let mut object: Value = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if let (Some(map), Some(status)) =
+        (object.as_object_mut(), new.as_object_mut().and_then(|new| new.remove("status")))
+    {
+        map.insert("status".to_owned(), status);
     }
     if !kind.custom {
         for field in ["labels", "annotations"] {
-            let value = new.pointer("/metadata").and_then(|metadata| metadata.get(field)).cloned();
+            let value = new.at("/metadata").and_then(|metadata| metadata.get(field)).cloned();
             object::set_meta(&mut object, field, value.unwrap_or(Value::Null));
         }
     }
@@ -320,7 +319,7 @@ fn carry(old: &Value, new: &mut Value) {
         "generateName",
         "managedFields",
     ] {
-        let value = old.pointer("/metadata").and_then(|metadata| metadata.get(field)).cloned();
+        let value = old.at("/metadata").and_then(|metadata| metadata.get(field)).cloned();
         object::set_meta(new, field, value.unwrap_or(Value::Null));
     }
     if let Some(map) = new.as_object_mut() {

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::{State, Write, observe};
+use crate::store::object::At as _;
 use crate::store::select::Labels;
 use crate::store::{ObjectKey, Store, object};
 
@@ -13,12 +14,12 @@ use crate::store::{ObjectKey, Store, object};
 const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_secs(120);
 
 fn number(value: &Value, pointer: &str) -> i64 {
-    value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+    value.at(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
 fn owned<'a>(store: &'a Store, group: &str, resource: &str, owner: &ObjectKey, uid: &str) -> Vec<&'a Value> {
     let mine = |object: &&Value| {
-        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let owners = object.at("/metadata/ownerReferences").and_then(Value::as_array);
         object::namespace(object) == owner.namespace
             && owners.into_iter().flatten().any(|entry| object::text(entry, "/uid") == uid)
     };
@@ -45,7 +46,7 @@ pub fn workload(state: &mut State, store: &Store, key: &ObjectKey) -> Vec<Write>
 }
 
 fn from_template(owner: &Value, name: &str) -> Value {
-    let template = owner.pointer("/spec/template").cloned().unwrap_or(Value::Null);
+    let template = owner.at("/spec/template").cloned().unwrap_or(Value::Null);
     let mut metadata = template.get("metadata").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
     metadata.insert("name".to_owned(), json!(name));
     metadata.insert("namespace".to_owned(), json!(object::namespace(owner)));
@@ -72,14 +73,14 @@ fn put_status(key: &ObjectKey, found: &Value, members: &[(&str, i64)]) -> Write 
 
 fn deployment(store: &Store, key: &ObjectKey, found: &Value, uid: &str) -> Vec<Write> {
     let sets = owned(store, "apps", "replicasets", key, uid);
-    let wanted = found.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    let wanted = found.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
     let Some(set) = sets.first() else {
-        let mut spec = json!({"replicas": wanted, "selector": found.pointer("/spec/selector").cloned(),
-            "template": found.pointer("/spec/template").cloned()});
+        let mut spec = json!({"replicas": wanted, "selector": found.at("/spec/selector").cloned(),
+            "template": found.at("/spec/template").cloned()});
         let spec = spec.take();
         return vec![Write::Create(json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": format!("{}-1", key.name), "namespace": key.namespace,
-                "labels": found.pointer("/spec/template/metadata/labels").cloned(),
+                "labels": found.at("/spec/template/metadata/labels").cloned(),
                 "ownerReferences": reference(found)},
             "spec": spec}))];
     };
@@ -101,7 +102,7 @@ fn deployment(store: &Store, key: &ObjectKey, found: &Value, uid: &str) -> Vec<W
 }
 
 fn replicas(state: &mut State, store: &Store, key: &ObjectKey, found: &Value, uid: &str, ordinal: bool) -> Vec<Write> {
-    let wanted = usize::try_from(found.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)).unwrap_or(0);
+    let wanted = usize::try_from(found.at("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)).unwrap_or(0);
     let all = owned(store, "", "pods", key, uid);
     let living: Vec<&Value> = all.iter().copied().filter(|pod| lives(pod)).collect();
     let count = |ready: bool| living.iter().filter(|pod| !ready || object::is_true(pod, "Ready")).count();
@@ -136,8 +137,8 @@ fn daemon_set(state: &mut State, store: &Store, key: &ObjectKey, found: &Value, 
     let (mut desired, mut ready) = (0, 0);
     let mut creates = Vec::new();
     for node in store.all("", "nodes") {
-        let selector = found.pointer("/spec/template/spec/nodeSelector").and_then(Value::as_object);
-        let labels = node.pointer("/metadata/labels");
+        let selector = found.at("/spec/template/spec/nodeSelector").and_then(Value::as_object);
+        let labels = node.at("/metadata/labels");
         if !selector.into_iter().flatten().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
         {
             continue;
@@ -173,7 +174,7 @@ pub fn budgets(store: &Store, now: Timestamp) -> Vec<Write> {
 
 fn budget(store: &Store, budget: &Value, now: Timestamp) -> Write {
     let namespace = object::namespace(budget);
-    let selector = Labels::of_object(budget.pointer("/spec/selector"));
+    let selector = Labels::of_object(budget.at("/spec/selector"));
     let selected = |pod: &&Value| {
         object::namespace(pod) == namespace && selector.as_ref().is_some_and(|selector| selector.matches(pod))
     };
@@ -183,7 +184,7 @@ fn budget(store: &Store, budget: &Value, now: Timestamp) -> Write {
         .filter(selected)
         .filter(|pod| !matches!(object::text(pod, "/status/phase"), "Succeeded" | "Failed"))
         .collect();
-    let mut disrupted = budget.pointer("/status/disruptedPods").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut disrupted = budget.at("/status/disruptedPods").and_then(Value::as_object).cloned().unwrap_or_default();
     disrupted.retain(|name, at| {
         let since = at.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let fresh = since.is_some_and(|since| now.duration_since(since) < DELETION_TIMEOUT);
@@ -235,7 +236,7 @@ fn wanted(store: &Store, budget: &Value, pods: &[&Value]) -> (i64, i64) {
         }
         other => other.as_i64().unwrap_or(0),
     };
-    let spec = |field: &str| budget.pointer(&format!("/spec/{field}")).filter(|value| !value.is_null());
+    let spec = |field: &str| budget.at(&format!("/spec/{field}")).filter(|value| !value.is_null());
     match (spec("maxUnavailable"), spec("minAvailable")) {
         (Some(most), _) => (scaled, (scaled - part(most, scaled)).max(0)),
         (None, Some(least @ Value::String(_))) => (scaled, part(least, scaled)),
@@ -248,7 +249,7 @@ fn wanted(store: &Store, budget: &Value, pods: &[&Value]) -> (i64, i64) {
 pub fn slices(store: &Store) -> Vec<Write> {
     let mut writes = Vec::new();
     for service in store.all("", "services") {
-        let Some(selector) = Labels::of_map(service.pointer("/spec/selector")) else { continue };
+        let Some(selector) = Labels::of_map(service.at("/spec/selector")) else { continue };
         let (namespace, name) = (object::namespace(service), object::name(service));
         let endpoints: Vec<Value> = store
             .all("", "pods")
@@ -265,13 +266,12 @@ pub fn slices(store: &Store) -> Vec<Write> {
             }
             writes.push(Write::Put(key, new));
         } else {
-            let mut labels =
-                service.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+            let mut labels = service.at("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
             labels.insert("kubernetes.io/service-name".to_owned(), json!(name));
             writes.push(Write::Create(json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
                     "metadata": {"name": format!("{name}-sim"), "namespace": namespace, "labels": labels},
                     "addressType": "IPv4", "endpoints": endpoints,
-                    "ports": service.pointer("/spec/ports").cloned().unwrap_or_else(|| json!([]))})));
+                    "ports": service.at("/spec/ports").cloned().unwrap_or_else(|| json!([]))})));
         }
     }
     writes

@@ -289,7 +289,7 @@ impl World {
         for write in writes {
             match write {
                 Write::Put(key, object) => {
-                    inner.store.edit(&key, |old| *old = object);
+                    inner.store.replace(&key, object);
                 }
                 Write::Create(object) => create(&mut inner.store, object, now),
                 Write::End(key) => delete(&mut inner.store, &key, Some(0), now),

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Due, State, Write};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -80,7 +81,7 @@ pub fn server_up(state: &mut State, node: &str) -> Vec<Write> {
 pub fn server_slice(state: &State, store: &Store) -> Vec<Write> {
     let endpoints: Vec<Value> = store
         .all("", "nodes")
-        .filter(|node| node.pointer("/metadata/labels").and_then(|labels| labels.get(SERVER_LABEL)).is_some())
+        .filter(|node| node.at("/metadata/labels").and_then(|labels| labels.get(SERVER_LABEL)).is_some())
         .filter(|node| !state.servers_down.contains(object::name(node)))
         .map(|node| json!({"addresses": [object::text(node, "/status/addresses/0/address")], "conditions": {"ready": true}}))
         .collect();
@@ -203,7 +204,7 @@ pub fn taints(store: &Store, node: &str, now: Timestamp) -> Vec<Write> {
     let key = ObjectKey::node(node);
     let Some(found) = store.object(&key) else { return Vec::new() };
     let mut new = Value::clone(found);
-    let cordoned = found.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
+    let cordoned = found.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
     set_taint(&mut new, UNSCHEDULABLE, "NoSchedule", cordoned, now);
     if object::is_true(found, "Ready") {
         for effect in ["NoSchedule", "NoExecute"] {
@@ -232,7 +233,7 @@ fn set_taint(node: &mut Value, key: &str, effect: &str, wanted: bool, now: Times
 /// The etcd leader's report about every member; without quorum nobody writes it.
 pub fn etcd(state: &State, store: &Store, now: Timestamp) -> Vec<Write> {
     let mut writes = vec![Write::Later(ETCD_TICK, Due::Etcd)];
-    let labelled = |node: &&Value| node.pointer("/metadata/labels").and_then(|labels| labels.get(ETCD_LABEL)).is_some();
+    let labelled = |node: &&Value| node.at("/metadata/labels").and_then(|labels| labels.get(ETCD_LABEL)).is_some();
     let members: Vec<&Value> = store.all("", "nodes").map(AsRef::as_ref).filter(labelled).collect();
     let up = members.iter().filter(|node| !state.down.contains(object::name(node))).count();
     if members.is_empty() || up * 2 <= members.len() {

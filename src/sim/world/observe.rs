@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Due, START_ANNOTATION, STOP_ANNOTATION, Settings};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 
 /// What will happen because an object became `after` (none: gone), and how soon.
@@ -34,7 +35,7 @@ fn node(key: &ObjectKey, before: Option<&Value>, after: Option<&Value>, settings
     if before.is_none() {
         found.push((Duration::ZERO, Due::Kubelet(key.name.clone())));
     }
-    let cordon = |node: &Value| node.pointer("/spec/unschedulable").cloned();
+    let cordon = |node: &Value| node.at("/spec/unschedulable").cloned();
     if before.and_then(cordon) != cordon(after) {
         found.push((settings.reaction, Due::Taints(key.name.clone())));
     }
@@ -52,7 +53,7 @@ fn pod(key: &ObjectKey, before: Option<&Value>, after: Option<&Value>, settings:
     if object::text(pod, "/spec/nodeName").is_empty() {
         found.push((settings.reaction, Due::Schedule));
     } else if object::is_deleting(pod) {
-        let grace = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
+        let grace = pod.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
         let stop = seconds(pod, STOP_ANNOTATION).unwrap_or(settings.stop).min(Duration::from_secs(grace));
         found.push((stop, Due::Stop(key.clone(), uid)));
     } else if object::text(pod, "/status/phase") == "Pending" {
@@ -68,7 +69,7 @@ fn seconds(pod: &Value, annotation: &str) -> Option<Duration> {
 
 /// The workload that controls an object.
 pub fn owner(key: &ObjectKey, object: Option<&Value>) -> Option<ObjectKey> {
-    let owners = object?.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owners = object?.at("/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
     let resource = match object::text(owner, "/kind") {
         "Deployment" => "deployments",

@@ -6,19 +6,20 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, Due, State, Write, nodes, observe};
+use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
 fn schedulable(node: &Value) -> bool {
-    let tainted = node.pointer("/spec/taints").and_then(Value::as_array).is_some_and(|taints| {
+    let tainted = node.at("/spec/taints").and_then(Value::as_array).is_some_and(|taints| {
         taints.iter().any(|taint| matches!(object::text(taint, "/effect"), "NoSchedule" | "NoExecute"))
     });
-    let cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
+    let cordoned = node.at("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
     object::is_true(node, "Ready") && !cordoned && !tainted
 }
 
 fn selects(pod: &Value, node: &Value) -> bool {
-    let wanted = pod.pointer("/spec/nodeSelector").and_then(Value::as_object);
-    let labels = node.pointer("/metadata/labels");
+    let wanted = pod.at("/spec/nodeSelector").and_then(Value::as_object);
+    let labels = node.at("/metadata/labels");
     wanted.into_iter().flatten().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
@@ -85,7 +86,7 @@ pub fn start(state: &State, store: &Store, key: &ObjectKey, uid: &str, now: Time
     for kind in ["Initialized", "PodReadyToStartContainers", "ContainersReady", "Ready"] {
         object::set_condition(&mut new, kind, "True", "", "", now);
     }
-    let restarts = pod.pointer("/status/containerStatuses/0/restartCount").and_then(Value::as_i64).unwrap_or(0);
+    let restarts = pod.at("/status/containerStatuses/0/restartCount").and_then(Value::as_i64).unwrap_or(0);
     let status = object::map(&mut new, "status");
     status.insert("phase".to_owned(), json!("Running"));
     status.entry("startTime").or_insert_with(|| json!(object::seconds(now)));
@@ -143,7 +144,7 @@ pub fn act(state: &mut State, store: &Store, key: &ObjectKey, uid: &str) -> Vec<
 
 /// The boot ID that an action pod expects: its environment, or an annotation of the same name in lower case.
 fn expected(pod: &Value) -> Option<&str> {
-    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+    let containers = pod.at("/spec/containers").and_then(Value::as_array);
     let in_environment = containers
         .into_iter()
         .flatten()

@@ -26,7 +26,7 @@ pub enum Account {
     /// The matrix' own account: `get nodes/proxy` runs commands in every pod (kubernetes/kubernetes issue 119640), so
     /// the token that the service uses all day does not have it.
     Probe,
-    /// People who look: `status`, `show`, `history`.
+    /// People who look: `status`, `show`, `history`, `report`, `lock show`.
     Viewer,
     /// People and programs that judge: `check`, but for the matrix.
     Checker,
@@ -183,6 +183,7 @@ const VIEWER: &[Row] = &[
     (CLUSTER, all(names::GROUP, "maintenances"), &["get", "list", "watch"], "runs"),
     (CLUSTER, all(names::GROUP, "maintenancereports"), &["get", "list", "watch"], "reports"),
     (CLUSTER, all("", "nodes"), &["list"], "cordons, holds and proofs"),
+    (CLUSTER, all("apps", "daemonsets"), &["list"], "kured's lock, and whether kured asks us"),
     (IN_OWN, all("", "configmaps"), &["get", "list"], "halt, state and configuration"),
     (IN_OWN, named(COORDINATION, "leases", &[names::LEASE]), &["get"], "who leads"),
 ];
@@ -300,6 +301,9 @@ mod tests {
             (Account::Viewer, "create", "maintenances", false),
             (Account::Viewer, "patch", "configmaps", false),
             (Account::Viewer, "patch", "nodes", false),
+            (Account::Viewer, "list", "daemonsets", true),
+            (Account::Operator, "list", "daemonsets", true),
+            (Account::Operator, "patch", "daemonsets", false),
             (Account::Checker, "list", "volumes", true),
             (Account::Checker, "create", "maintenances", false),
             (Account::Operator, "list", "maintenances", true),

@@ -123,6 +123,23 @@ url = \"https://x\"
 }
 
 #[test]
+fn what_was_taken_out_for_its_own_error_is_not_missed() {
+    let text = "\
+[[windows]]
+name = \"night\"
+days = [\"mon\"]
+start = \"23:00\"
+duration = \"99999999999999999999h\"
+zone = \"UTC\"
+";
+    let got = lines(text);
+    assert_eq!(got.len(), 1, "{got:#?}");
+    assert!(got[0].starts_with("maint.toml:5:12: `99999999999999999999h` is no length"), "{got:#?}");
+    let got = lines(&text.replace("duration = \"99999999999999999999h\"\n", ""));
+    assert_eq!(got, ["maint.toml:1:1: `windows[0].end` is missing, and so is `duration`"]);
+}
+
+#[test]
 fn the_excerpt_has_the_line_a_caret_and_help() {
     let errors = Settings::parse("[limits]\nmax_unavailble = 1\n", "config/maint.toml").expect_err("wrong");
     let wanted = "\

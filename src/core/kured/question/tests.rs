@@ -221,7 +221,7 @@ const REFUSED: &[Row] = &[
     (
         "an odd concurrency",
         |c| c.args = vec!["--concurrency=many"],
-        "--concurrency of DaemonSet kube-system/kured is `many`, wanted a number",
+        "DaemonSet kube-system/kured: --concurrency is `many`: wanted a whole number",
     ),
     (
         "halted",

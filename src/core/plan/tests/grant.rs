@@ -222,8 +222,16 @@ fn with_command(scene: &mut Scene) {
     args.as_array_mut().expect("args").push(json!("--reboot-sentinel-command=needs-restart"));
 }
 
+/// Its node bears kured's mark, and nobody has heard a question yet.
+fn marked_and_silent(scene: &mut Scene) {
+    no_wish(scene);
+    scene.annotate(TARGET, "weave.works/kured-reboot-in-progress", Some("2026-11-30T00:50:00Z".into()));
+}
+
 #[rustfmt::skip]
 const BY_HAND: &[Row] = &[
+    Row { name: "kured wants one itself, and asks only after the drain: no image is needed", spec: by_kured_by_hand, setup: marked_and_silent, events: &[(Acting, 3, kured_wants)], end: "Succeeded Proven", acts: GONE_WELL, node: "schedulable", messages: WARNED, says: "weave.works/kured-reboot-in-progress is still on the node" },
+    Row { name: "its mark is an old one: put back in time", spec: by_kured_by_hand, setup: marked_and_silent, events: &[], end: "Failed ActionNotStarted", acts: BACK, node: "schedulable", messages: TOLD, says: "kured did not ask within 150 s after the cordon" },
     Row { name: "no image for the sentinel", spec: by_kured_by_hand, setup: no_wish, events: &[], end: "Failed ActionNotStarted", acts: "", node: "schedulable", messages: "backed-out:warning", says: "set [kured.sentinel] image, or choose another action" },
     Row { name: "kured asks a command", spec: by_kured_by_hand, setup: with_command, events: &[], end: "Failed ActionNotStarted", acts: "", node: "schedulable", messages: "backed-out:warning", says: "kured asks the command `needs-restart` (--reboot-sentinel-command of DaemonSet kube-system/kured) and looks at no file" },
     Row { name: "kured wants it itself: no file of ours", spec: by_kured_by_hand, setup: |scene| { quiet_kured(scene); scene.kured().wants = true; }, events: &[], end: "Succeeded Proven", acts: GONE_WELL, node: "schedulable", messages: FINE, says: "is done" },

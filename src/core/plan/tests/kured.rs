@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::play::Play;
 use super::world::{Coming, Scene, TARGET, later};
 use crate::api::record::KuredRecord;
-use crate::api::{Asked, Document, Phase, QuestionSource, SourceId, names};
+use crate::api::{Asked, Document, GateId, Phase, Policy, QuestionSource, SourceId, names};
 use crate::plan::{parse_time, phase_of};
 
 pub(super) const LOCK: &str = names::ANNOTATION_KURED_LOCK;
@@ -116,6 +116,8 @@ impl Scene {
             },
         }));
         self.settings.run.handover_timeout_seconds = 150;
+        // What it asks of kured's flags and pods is told in its own tables.
+        self.settings.gates.insert(GateId::Kured, Policy::Off);
         let first = later(self.now, 7);
         self.kured = Some(kured);
         self.expect(first, Next::Look);

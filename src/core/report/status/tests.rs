@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::facts::{FailureKind, Source};
+use crate::facts::{ConfigMap, DaemonSet, FailureKind, Source};
 use crate::report::testing::{at, record};
 
 /// A node with this spec and these annotations; the manager owns `spec.unschedulable`.
@@ -48,6 +48,9 @@ fn control(halt: &str) -> Listed<ConfigMap> {
 struct World {
     nodes: Listed<Node>,
     config_maps: Listed<ConfigMap>,
+    daemon_sets: Listed<DaemonSet>,
+    maintenances: Listed<crate::facts::Maintenance>,
+    settings: Option<&'static str>,
     lease: Observation<Lease>,
     records: Observation<Vec<Maintenance>>,
     odd_records: Vec<String>,
@@ -58,6 +61,9 @@ impl World {
         Self {
             nodes: known(vec![node("worker1", json!({}), json!({}), None)]),
             config_maps: known(vec![]),
+            daemon_sets: known(vec![]),
+            maintenances: known(vec![]),
+            settings: None,
             lease: lease("maint-0", "01:29:50"),
             records: known(vec![]),
             odd_records: Vec::new(),
@@ -65,12 +71,19 @@ impl World {
     }
 
     fn report(&self) -> StatusReport {
+        let facts = Facts {
+            nodes: self.nodes.clone(),
+            config_maps: self.config_maps.clone(),
+            daemon_sets: self.daemon_sets.clone(),
+            maintenances: self.maintenances.clone(),
+            ..Facts::default()
+        };
+        let settings = Settings::parse(self.settings.unwrap_or_default(), "f").expect("settings");
         let input = StatusInput {
             source: "context k3s",
-            namespace: "maint",
-            lease_seconds: 30,
-            nodes: &self.nodes,
-            config_maps: &self.config_maps,
+            settings: &settings,
+            configured: self.settings.is_some(),
+            facts: &facts,
             lease: &self.lease,
             records: &self.records,
             odd_records: &self.odd_records,
@@ -221,6 +234,7 @@ fn a_busy_screen() {
 ‼ halted by anna since 00:30:00 (01:00:00Z), until `maint unhalt`: disk
 
 ? leader: could not be read
+– windows and mode: not known here, the leader has its own configuration: --config FILE, or kubectl -n maint exec deploy/maint -- /maint status
 
   NAME     READY  CORDONED-BY  HOLD  PROVEN
   worker1  yes    -            -     never
@@ -235,4 +249,109 @@ could not be read
   ? leader (forbidden): no
 ";
     assert_eq!(status(&world.report(), Paint::PLAIN), wanted);
+}
+
+/// kured with this lock.
+fn kured(lock: Option<&str>) -> Listed<DaemonSet> {
+    let annotations = lock.map_or(json!({}), |lock| json!({"weave.works/kured-node-lock": lock}));
+    known(vec![DaemonSet::item(&json!({
+        "metadata": {"name": "kured", "namespace": "kube-system", "annotations": annotations},
+        "spec": {"template": {"spec": {"containers": [{"image": "ghcr.io/kubereboot/kured:1.23.0"}]}}},
+        "status": {"desiredNumberScheduled": 1, "numberReady": 1},
+    }))])
+}
+
+#[test]
+fn the_screen_tells_who_holds_kureds_lock() {
+    let entry = |name: &str| format!(r#"{{"nodeID":"{name}","created":"2026-11-30T01:00:00Z","TTL":0}}"#);
+    let ours = r#"{"nodeID":"maint:worker2","created":"2026-11-30T01:20:00Z","maint":{"maintenance":"u-1"}}"#;
+    let held = |lock: &str| kured(Some(lock));
+    let rows = [
+        ("not installed", known(vec![]), None),
+        ("free", kured(None), Some("√ kured's lock: free (DaemonSet kube-system/kured)\n")),
+        (
+            "a node",
+            held(&entry("worker1")),
+            Some("– kured's lock: held by worker1 for 00:30:00 (01:00:00Z) (DaemonSet kube-system/kured)\n"),
+        ),
+        (
+            "a ghost",
+            held(&entry("old")),
+            Some(
+                "‼ kured's lock: held by old, a node that is gone for 00:30:00 (01:00:00Z) (DaemonSet kube-system/kured); look: maint lock show\n",
+            ),
+        ),
+        ("a run", held(ours), Some("– kured's lock: held by maint, run worker2-x7k2m (Draining) for 00:10:00")),
+        (
+            "garbage",
+            held("anna"),
+            Some("× kured's lock: STUCK on DaemonSet kube-system/kured: kured cannot read it: no node gets the lock"),
+        ),
+    ];
+    let lean = crate::facts::Maintenance::item(&json!({
+        "metadata": {"name": "worker2-x7k2m", "uid": "u-1"}, "spec": {"nodeName": "worker2"}, "status": {"phase": "Draining"},
+    }));
+    for (row, daemon_sets, wanted) in rows {
+        let world = World { daemon_sets, maintenances: known(vec![lean.clone()]), ..World::healthy() };
+        let shown = status(&world.report(), Paint::PLAIN);
+        assert_eq!(shown.contains("kured's lock"), wanted.is_some(), "{row}: {shown}");
+        assert!(shown.contains(wanted.unwrap_or_default()), "{row}: {shown}");
+    }
+    let unread = World { daemon_sets: failed("no"), ..World::healthy() }.report();
+    assert_eq!(unread.verdict, StatusVerdict::Unknown);
+    assert_eq!(unread.unread, ["kured's lock: the DaemonSets could not be read: no"]);
+}
+
+#[test]
+fn the_screen_tells_windows_and_mode_only_of_a_configuration_that_was_given() {
+    const NIGHT: &str =
+        "windows = [{ name = \"night\", days = [\"mon\"], start = \"01:00\", duration = \"2h\", zone = \"UTC\" }]";
+    let auto: &str = "mode = \"auto\"\nwindows = [{ name = \"night\", days = [\"mon\"], start = \"01:00\", duration = \"2h\", zone = \"UTC\" }]";
+    let rows = [
+        (
+            "none",
+            None,
+            "– windows and mode: not known here, the leader has its own configuration: --config FILE, or kubectl -n maint exec",
+        ),
+        ("observe", Some(NIGHT), "‼ mode observe: nothing starts unattended, and kured hears no; windows OPEN: night"),
+        ("auto", Some(auto), "√ mode auto; windows OPEN: night, for starts until "),
+        (
+            "the defaults",
+            Some(""),
+            "‼ mode observe: nothing starts unattended, and kured hears no; windows NEVER: no window",
+        ),
+    ];
+    for (row, settings, wanted) in rows {
+        let report = World { settings, ..World::healthy() }.report();
+        let shown = status(&report, Paint::PLAIN);
+        assert!(shown.contains(wanted), "{row}: {shown}");
+        assert_eq!(report.windows.is_some(), settings.is_some(), "{row}");
+    }
+}
+
+#[test]
+fn wishes_are_shown_in_their_line() {
+    let wish = |name: &str, created: &str, trigger: &str, blocked: bool| {
+        let mut record = record("Pending", |status| {
+            status.blocked_since = blocked.then(|| "2026-11-30T01:00:00Z".to_owned());
+        });
+        record.metadata.name = Some(name.into());
+        record.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(created)));
+        record.spec.trigger = trigger.into();
+        record
+    };
+    let records = vec![
+        wish("a", "01:10:00", "unattended", false),
+        wish("b", "01:05:00", "unattended", true),
+        wish("c", "01:00:00", "unattended", false),
+        wish("m", "01:00:00", "manual", false),
+    ];
+    let report = World { records: known(records), ..World::healthy() }.report();
+    let line: Vec<_> = report.runs.iter().map(|run| (run.name.as_str(), run.place, run.passed_over)).collect();
+    // A person's wish stands in no line.
+    assert_eq!(line, [("m", None, false), ("c", Some(1), false), ("a", Some(2), false), ("b", None, true)]);
+    let shown = status(&report, Paint::PLAIN);
+    for wanted in ["Pending, 1 of 2 in line", "Pending, 2 of 2 in line", "Pending, passed over"] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
 }

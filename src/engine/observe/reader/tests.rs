@@ -10,7 +10,7 @@ fn request(spec: &SourceSpec) -> PageRequest<'_> {
     PageRequest { spec, namespace: None, label_selector: None, field_selector: None, continue_token: None, limit: 500 }
 }
 
-async fn read(spec: &SourceSpec, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Page, ReadError> {
+async fn read(spec: &SourceSpec, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Page<Node>, ReadError> {
     let (env, _owner) = env();
     KubeReader::new(client(move |_| reply()), env.clock).list_page(&request(spec)).await
 }

@@ -280,7 +280,8 @@ async fn over_a_socket(answer: &'static str) -> (Answer, String) {
     let config = kube::Config::new(format!("http://{address}").parse().expect("a URL"));
     let client = crate::client::Access::of(config).expect("verifies").unpooled().expect("built");
     let clock = Clock::real();
-    tokio::join!(fresh_dial(&client, &clock, "node-3"), serve)
+    let (asked, request) = tokio::join!(client.ask(&clock, Question::FreshDial("node-3")), serve);
+    (asked.answer, request)
 }
 
 #[tokio::test]

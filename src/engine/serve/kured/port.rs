@@ -6,12 +6,11 @@ use maint_core::api::Asked;
 use maint_core::api::names::CONTROL_CONFIG_MAP;
 use maint_core::api::record::Maintenance as Record;
 use maint_core::facts::{
-    ConfigMap, DaemonSet, Facts, FailureKind, Item, Listed, Maintenance, Malformed, Node, Observation, Pod, Source,
-    SourceSpec,
+    ConfigMap, DaemonSet, Facts, FailureKind, Fields, Item, Listed, Maintenance, Malformed, Node, Observation, Pod,
+    Source, SourceSpec,
 };
-use serde_json::Value;
 
-use crate::execute::WriteError;
+use crate::execute::{Calls, KubeCalls, WriteError};
 use crate::ports::{PageRequest, ReadError, Reader};
 use crate::request::Requests;
 use crate::runtime::Clock;
@@ -55,29 +54,29 @@ pub trait QuestionPort: Send + Sync + 'static {
 
 /// Through a reader of lists and the port of requests. Only lists: the service has no right to `get` nodes, and a list
 /// by name costs the API server one read too.
-pub struct ApiQuestions<R> {
+pub struct ApiQuestions<R, C = KubeCalls> {
     reader: R,
-    requests: Requests,
+    requests: Requests<C>,
     clock: Clock,
     namespace: String,
 }
 
-impl<R: Reader> ApiQuestions<R> {
+impl<R: Reader, C: Calls> ApiQuestions<R, C> {
     /// A port for maint's namespace.
     #[must_use]
-    pub const fn new(reader: R, requests: Requests, clock: Clock, namespace: String) -> Self {
+    pub const fn new(reader: R, requests: Requests<C>, clock: Clock, namespace: String) -> Self {
         Self { reader, requests, clock, namespace }
     }
 
-    async fn list<S: Source + Send>(
+    async fn list<S: Source>(
         &self,
         spec: &SourceSpec,
         namespace: Option<&str>,
         field_selector: Option<&str>,
     ) -> Listed<S> {
         let at = self.clock.now();
-        match self.documents(spec, namespace, field_selector).await {
-            Ok(documents) => Observation::Known { value: documents.iter().map(|one| item(spec, one)).collect(), at },
+        match self.items(spec, namespace, field_selector).await {
+            Ok(value) => Observation::Known { value, at },
             Err(ReadError::Absent) => Observation::Absent { at },
             Err(error) => {
                 let kind = error.kind().unwrap_or(FailureKind::Server);
@@ -86,25 +85,23 @@ impl<R: Reader> ApiQuestions<R> {
         }
     }
 
-    /// The objects of all pages; those that are no JSON that can be held, as their problem.
-    async fn documents(
+    /// The objects of all pages.
+    async fn items<S: Source>(
         &self,
         spec: &SourceSpec,
         namespace: Option<&str>,
         field_selector: Option<&str>,
-    ) -> Result<Vec<Result<Value, String>>, ReadError> {
-        let mut documents = Vec::new();
+    ) -> Result<Vec<Item<S>>, ReadError> {
+        let mut items = Vec::new();
         let mut token: Option<String> = None;
         for _ in 0..PAGE.1 {
             let continue_token = token.as_deref();
             let limit = PAGE.0;
             let request = PageRequest { spec, namespace, field_selector, label_selector: None, continue_token, limit };
-            let page = self.reader.list_page(&request).await?;
-            documents.extend(
-                page.items.iter().map(|raw| serde_json::from_str(raw.get()).map_err(|error| error.to_string())),
-            );
+            let page = self.reader.list_page::<S>(&request).await?;
+            items.extend(page.items);
             match page.continue_token {
-                None => return Ok(documents),
+                None => return Ok(items),
                 next => token = next,
             }
         }
@@ -113,33 +110,35 @@ impl<R: Reader> ApiQuestions<R> {
 
     async fn records(&self, node: &str) -> Records {
         let selector = format!("spec.nodeName={node}");
-        let documents = self.documents(&Maintenance::SPEC, None, Some(&selector)).await;
-        let documents = documents.map_err(|error| format!("the records could not be read: {error}"))?;
-        let mut found = documents.into_iter().map(record).collect::<Result<Vec<Record>, String>>()?;
+        let items = self.items::<Whole>(&Whole::SPEC, None, Some(&selector)).await;
+        let items = items.map_err(|error| format!("the records could not be read: {error}"))?;
+        let mut found = items.into_iter().map(record).collect::<Result<Vec<Record>, String>>()?;
         // A server that passes the selector over must not show us others' records as this node's.
         found.retain(|record| record.spec.node_name == node);
         Ok(found)
     }
 }
 
-fn item<S: Source>(spec: &SourceSpec, document: &Result<Value, String>) -> Item<S> {
-    match document {
-        Ok(value) => S::item(value),
-        Err(problem) => Item::Malformed(Malformed {
-            object: format!("{} without a name", spec.kind),
-            path: "(whole object)".to_owned(),
-            problem: format!("cannot be read: {problem}"),
-        }),
+/// A record with all that it says, not only what gates read.
+#[derive(Debug, Clone)]
+struct Whole(Box<Record>);
+
+impl Source for Whole {
+    const SPEC: SourceSpec = Maintenance::SPEC;
+
+    fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
+        root.whole().map(Self)
     }
 }
 
-fn record(document: Result<Value, String>) -> Result<Record, String> {
-    let value = document.map_err(|problem| format!("a record cannot be read: {problem}"))?;
-    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name").to_owned();
-    serde_json::from_value(value).map_err(|error| format!("the record {name} cannot be understood: {error}"))
+fn record(item: Item<Whole>) -> Result<Record, String> {
+    match item {
+        Item::Good(Whole(record)) => Ok(*record),
+        Item::Malformed(malformed) => Err(format!("a record cannot be understood: {malformed}")),
+    }
 }
 
-impl<R: Reader + 'static> QuestionPort for ApiQuestions<R> {
+impl<R: Reader + 'static, C: Calls + 'static> QuestionPort for ApiQuestions<R, C> {
     async fn view(&self, node: &str) -> View {
         let (of_node, control) = (format!("metadata.name={node}"), format!("metadata.name={CONTROL_CONFIG_MAP}"));
         let mut facts = Facts::default();

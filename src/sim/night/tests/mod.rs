@@ -3,15 +3,22 @@
 mod crashes;
 mod frozen;
 mod questions;
+mod rate;
 mod scenarios;
 mod seeds;
+mod shells;
 
 use super::*;
 
-/// Plays a night in a runtime of its own.
+/// Plays a night with the real client, in a runtime of its own.
 fn night(scenario: &Scenario, plan: &Plan) -> Night {
+    night_in(Shell::Api, scenario, plan)
+}
+
+/// Plays a night in a shell.
+fn night_in(shell: Shell, scenario: &Scenario, plan: &Plan) -> Night {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime").block_on(play(scenario, plan))
+    runtime.expect("a runtime").block_on(play(shell, scenario, plan))
 }
 
 /// What a person would read of the record.

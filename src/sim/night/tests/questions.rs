@@ -3,18 +3,26 @@
 
 use std::net::IpAddr;
 
+use maint_core::config::Mode;
+use maint_core::facts::Source;
+use maint_engine::execute::KubeCalls;
 use maint_engine::observe::KubeReader;
+use maint_engine::ports::{Page, PageRequest, ReadError, Reader};
 use maint_engine::request::Requests;
 use maint_engine::runtime::{Env, TaskOwner};
 use maint_engine::serve::{ApiQuestions, BUDGET, Fetch, Questions};
 use serde_json::json;
 
+use super::super::shell::ShellCalls;
 use super::*;
+use crate::typed::{TypedCalls, TypedReader, Ways};
 use crate::world::fixture;
 
 /// kured's address on the node.
 const KURED: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 42, 0, 1)));
 const STRANGER: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 42, 7, 7)));
+/// Answers are the same in both.
+const SHELLS: [Shell; 2] = [Shell::Api, Shell::Typed];
 /// Longer than memory serves.
 const NEXT: Duration = Duration::from_secs(3);
 
@@ -27,21 +35,48 @@ impl Fetch for Nowhere {
     }
 }
 
+/// Reads lists in either shell.
+enum ShellReader {
+    Api(KubeReader),
+    Typed(TypedReader),
+}
+
+impl Reader for ShellReader {
+    async fn list_page<S: Source>(&self, request: &PageRequest<'_>) -> Result<Page<S>, ReadError> {
+        match self {
+            Self::Api(reader) => reader.list_page(request).await,
+            Self::Typed(reader) => reader.list_page(request).await,
+        }
+    }
+}
+
 /// A process that answers.
 struct Process {
-    questions: Arc<Questions<ApiQuestions<KubeReader>, Nowhere>>,
+    questions: Arc<Questions<ApiQuestions<ShellReader, ShellCalls>, Nowhere>>,
     env: Env,
     _owner: TaskOwner,
 }
 
 impl Process {
-    fn new(cluster: &Arc<Cluster>, server: usize, name: &str) -> Self {
+    fn new(shell: Shell, cluster: &Arc<Cluster>, server: usize, name: &'static str) -> Self {
         let (env, owner) = Env::simulated(cluster.clock().now(), 1);
-        let (client, clock) = (cluster.client(server, name), env.clock.clone());
-        let requests = Requests::new(client.clone(), clock.clone(), "maint".to_owned());
-        let reader = KubeReader::new(client, clock.clone());
+        let clock = env.clock.clone();
+        let (reader, calls) = match shell {
+            Shell::Api => {
+                let client = cluster.client(server, name);
+                let calls = KubeCalls::new(client.clone(), clock.clone());
+                (ShellReader::Api(KubeReader::new(client, clock.clone())), ShellCalls::Api(calls))
+            }
+            Shell::Typed => {
+                let ways = Ways::new(Arc::clone(cluster), name, vec![server], clock.clone());
+                let reader = TypedReader::new(ways.clone(), Arc::default());
+                (ShellReader::Typed(reader), ShellCalls::Typed(TypedCalls::new(ways)))
+            }
+        };
+        let requests = Requests::through(calls, clock.clone(), "maint".to_owned());
         let port = ApiQuestions::new(reader, requests, clock, "maint".to_owned());
-        let questions = Questions::new(port, Nowhere, Arc::new(Settings::default()), env.clone());
+        let settings = Settings { mode: Mode::Auto, ..Settings::default() };
+        let questions = Questions::new(port, Nowhere, Arc::new(settings), env.clone());
         Self { questions, env, _owner: owner }
     }
 
@@ -138,11 +173,18 @@ fn run(test: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(test);
 }
 
+/// The test in each shell, in a cluster of its own.
+fn both<T: Future<Output = ()>>(test: impl Fn(Shell) -> T) {
+    for shell in SHELLS {
+        run(test(shell));
+    }
+}
+
 #[test]
 fn two_replicas_that_are_asked_at_once_create_one_record() {
-    run(async {
+    both(|shell| async move {
         let cluster = cluster();
-        let (one, two) = (Process::new(&cluster, 0, "one"), Process::new(&cluster, 1, "two"));
+        let (one, two) = (Process::new(shell, &cluster, 0, "one"), Process::new(shell, &cluster, 1, "two"));
         let (first, second) = tokio::join!(one.ask("n1", KURED), two.ask("n1", KURED));
         assert_eq!(first, "maint: n1 was heard; nothing is planned for it yet");
         assert_eq!(second, first);
@@ -166,9 +208,9 @@ fn two_replicas_that_are_asked_at_once_create_one_record() {
 
 #[test]
 fn a_question_that_nobody_believes_changes_nothing() {
-    run(async {
+    both(|shell| async move {
         let cluster = cluster();
-        let process = Process::new(&cluster, 0, "one");
+        let process = Process::new(shell, &cluster, 0, "one");
         for _ in 0..3 {
             process.ask("n1", STRANGER).await;
             process.settle().await;
@@ -185,7 +227,7 @@ fn a_question_that_nobody_believes_changes_nothing() {
 
 #[test]
 fn a_go_is_what_the_cluster_says_at_that_moment() {
-    run(async {
+    both(|shell| async move {
         let cluster = cluster();
         grant(&cluster);
         let lock = ObjectKey::new("apps", "daemonsets", "kube-system", "kured");
@@ -194,7 +236,7 @@ fn a_go_is_what_the_cluster_says_at_that_moment() {
                 kured["metadata"]["annotations"] = json!({"weave.works/kured-node-lock": text});
             });
         };
-        let (one, two) = (Process::new(&cluster, 0, "one"), Process::new(&cluster, 1, "two"));
+        let (one, two) = (Process::new(shell, &cluster, 0, "one"), Process::new(shell, &cluster, 1, "two"));
         assert_eq!(one.ask("n1", KURED).await, "go");
         assert_eq!(two.ask("n1", STRANGER).await, "go", "whoever asks");
         // kured took its lock: from then on it is a no on every replica, and garbage is one too.
@@ -221,7 +263,7 @@ fn a_go_is_what_the_cluster_says_at_that_moment() {
 
 #[test]
 fn an_api_that_is_away_slow_or_silent_is_a_no_within_the_budget() {
-    run(async {
+    both(|shell| async move {
         for (row, fault) in [
             ("refused", Err(Cut::Refuse)),
             ("hangs", Err(Cut::Hang)),
@@ -230,7 +272,7 @@ fn an_api_that_is_away_slow_or_silent_is_a_no_within_the_budget() {
         ] {
             let cluster = cluster();
             grant(&cluster);
-            let process = Process::new(&cluster, 0, "one");
+            let process = Process::new(shell, &cluster, 0, "one");
             assert_eq!(process.ask("n1", KURED).await, "go", "{row}");
             process.settle().await;
             match fault {
@@ -261,7 +303,7 @@ fn five_hundred_questions_at_once_cost_few_requests() {
     run(async {
         let cluster = cluster();
         grant(&cluster);
-        let process = Arc::new(Process::new(&cluster, 0, "one"));
+        let process = Arc::new(Process::new(Shell::Api, &cluster, 0, "one"));
         process.ask("n1", KURED).await;
         process.settle().await;
         sleep(NEXT).await;

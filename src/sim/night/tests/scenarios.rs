@@ -63,12 +63,15 @@ fn unattended_nights_keep_to_their_window() {
     );
 }
 
-/// Prints one night for people: `MAINT_SIM_NIGHT=drain cargo test -p maint-sim one_night -- --nocapture`.
+/// Prints one night for people: `MAINT_SIM_NIGHT=drain cargo test -p maint-sim one_night -- --nocapture`; with
+/// `MAINT_SIM_SHELL=typed` in the typed shell.
 #[test]
 fn one_night_can_be_read() {
     let name = std::env::var("MAINT_SIM_NIGHT").unwrap_or_else(|_| "drain".to_owned());
     let scenario = Scenario::named(&name).expect("a scenario");
-    let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
-    println!("{}\n{}", night.log.join("\n"), story(&night));
+    let typed = std::env::var("MAINT_SIM_SHELL").is_ok_and(|shell| shell == "typed");
+    let shell = if typed { Shell::Typed } else { Shell::Api };
+    let night = night_in(shell, scenario, &Plan { seed: 1, ..Plan::default() });
+    println!("{}\n{}", night.log().join("\n"), story(&night));
     assert!(night.violations.is_empty(), "{:#?}", night.violations);
 }

@@ -7,9 +7,8 @@ use super::*;
 
 /// Seeds that are played.
 const SEEDS: u64 = 200;
-/// The test that a second process runs, and the word that makes it.
-const SECOND: (&str, &str) =
-    ("night::tests::seeds::chance_breaks_nothing_and_a_seed_is_a_night_in_every_process", "MAINT_SIM_SECOND_PROCESS");
+/// The word that makes a process the second one.
+const SECOND: &str = "MAINT_SIM_SECOND_PROCESS";
 
 /// The night of a seed: which scenario, and how likely each fault is; some kinds are off.
 fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
@@ -32,9 +31,9 @@ fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
     (scenario, Plan { seed, script: Vec::new(), chances, chaos, havoc: true })
 }
 
-fn play_seed(seed: u64) -> Night {
+fn play_seed(shell: Shell, seed: u64) -> Night {
     let (scenario, plan) = by_seed(seed);
-    night(scenario, &plan)
+    night_in(shell, scenario, &plan)
 }
 
 /// What is wrong with a night: the run is over or held, what it has to tell was told, and nothing of ours is left
@@ -61,13 +60,25 @@ fn wrongs(night: &Night) -> Vec<&'static str> {
 
 #[test]
 fn chance_breaks_nothing_and_a_seed_is_a_night_in_every_process() {
-    if std::env::var_os(SECOND.1).is_some() {
-        return tell_hashes();
+    by_chance(Shell::Api, "chance_breaks_nothing_and_a_seed_is_a_night_in_every_process");
+    println!("figure sim.seeds {SEEDS} seeds");
+}
+
+#[test]
+fn chance_breaks_nothing_in_the_typed_shell_either() {
+    by_chance(Shell::Typed, "chance_breaks_nothing_in_the_typed_shell_either");
+    println!("figure sim.typed_seeds {SEEDS} seeds");
+}
+
+/// Plays all seeds here and in a second process, which runs the test of this name alone.
+fn by_chance(shell: Shell, test: &str) {
+    if std::env::var_os(SECOND).is_some() {
+        return tell_hashes(shell);
     }
     let program = std::env::current_exe().expect("our own program");
     let second = Command::new(program)
-        .args([SECOND.0, "--exact", "--nocapture", "--test-threads=1"])
-        .env(SECOND.1, "1")
+        .args([&format!("night::tests::seeds::{test}"), "--exact", "--nocapture", "--test-threads=1"])
+        .env(SECOND, "1")
         .stdout(Stdio::piped())
         .spawn()
         .expect("a second process");
@@ -75,7 +86,7 @@ fn chance_breaks_nothing_and_a_seed_is_a_night_in_every_process() {
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
     let mut hits: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in 0..SEEDS {
-        let night = play_seed(seed);
+        let night = play_seed(shell, seed);
         let wrongs = wrongs(&night);
         if !wrongs.is_empty() {
             let name = by_seed(seed).0.name;
@@ -93,13 +104,14 @@ fn chance_breaks_nothing_and_a_seed_is_a_night_in_every_process() {
     assert!(bad.is_empty(), "{} bad nights\n{}", bad.len(), bad.join("\n\n"));
     assert_eq!(theirs, hashes);
     println!("{ends:#?}\n{hits:#?}");
-    println!("figure sim.seeds {SEEDS} seeds");
+    let kinds = hits.keys().filter(|kind| !kind.starts_with("stop") && **kind != "freeze");
+    assert_eq!(kinds.count(), 10, "every kind of fault by chance must befall somebody: {hits:?}");
 }
 
 /// What the second process is for.
-fn tell_hashes() {
+fn tell_hashes(shell: Shell) {
     println!();
     for seed in 0..SEEDS {
-        println!("hash {seed} {:016x}", play_seed(seed).hash);
+        println!("hash {seed} {:016x}", play_seed(shell, seed).hash);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use maint_core::api::Asked;
 use maint_core::api::record::Maintenance as Record;
-use maint_core::config::Settings;
+use maint_core::config::{Mode, Settings};
 use maint_core::facts::{Facts, Item, Listed, Observation, Pod, Source};
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ struct Scene {
 
 impl Scene {
     fn new((env, owner): (Env, TaskOwner), configure: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings::default();
+        let mut settings = Settings { mode: Mode::Auto, ..Settings::default() };
         configure(&mut settings);
         let fake = Arc::new(Fake {
             world: Mutex::new(granted(env.clock.now())),

@@ -1,0 +1,120 @@
+//! Requests with documents: writes, reads of one object, and lists that are read seldom.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use maint_engine::execute::{Calls, Form, WRITE_LIMIT, WriteError, message_of};
+use serde_json::Value;
+
+use super::{Ways, note};
+use crate::store::dispatch::{self, Done};
+use crate::store::http::Inner;
+use crate::store::passage::{Passage, Served};
+use crate::store::request::Request;
+use crate::store::{EvictionRefused, Refusal};
+use crate::trace::Step;
+
+/// A request whose body is a document, answered with one.
+pub(super) struct Asked<'a>(pub(super) &'a Request);
+
+impl Asked<'_> {
+    fn answer(&self, inner: &mut Inner, way: &Passage<'_>, at: Timestamp) -> (u16, <Self as Served>::Answer) {
+        let done = match inner.admit(way.server, way.user, self.0) {
+            Ok(()) => {
+                let view = inner.view(way.server, at);
+                dispatch::perform(&mut inner.store, self.0, &view)
+            }
+            Err(refusal) => Err(refusal.into()),
+        };
+        match done {
+            Ok(Done::Object(code, object)) => (code, Ok(object)),
+            // Nobody reads the details of a success.
+            Ok(Done::Success(code, _)) => (code, Ok(Arc::new(Value::Null))),
+            Ok(Done::List(kind, listing)) => (200, Ok(Arc::new(dispatch::list_document(&kind, &listing)))),
+            Ok(Done::Watch(_)) => {
+                let refused = Refusal::new(405, "MethodNotAllowed", "watches have a port of their own");
+                (405, Err(refused.into()))
+            }
+            Err(refused) => (refused.refusal.code(), Err(refused)),
+        }
+    }
+}
+
+impl Served for Asked<'_> {
+    type Answer = Result<Arc<Value>, EvictionRefused>;
+
+    fn is_mutating(&self) -> bool {
+        self.0.is_mutating()
+    }
+
+    fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {
+        if self.is_mutating() {
+            let mut step = Step::of(self.0, way.client, at);
+            step.code = code;
+            inner.trace.push(step);
+        } else {
+            note(inner, way, &self.0.path, code, at);
+        }
+    }
+
+    fn serve(&self, inner: &mut Inner, way: &Passage<'_>, at: Timestamp) -> Self::Answer {
+        if self.is_mutating() {
+            return inner.traced(self.0, way.client, at, |inner| self.answer(inner, way, at));
+        }
+        let (code, answer) = self.answer(inner, way, at);
+        note(inner, way, &self.0.path, code, at);
+        answer
+    }
+
+    fn refused(&self, refusal: Refusal) -> Self::Answer {
+        Err(refusal.into())
+    }
+
+    fn delay(answer: &Self::Answer) -> Option<Duration> {
+        Some(answer.as_ref().map_or_else(|refused| refused.delay, |_| Duration::ZERO))
+    }
+}
+
+/// What the engine makes of a refusal.
+pub(super) fn write_error(refusal: &Refusal) -> WriteError {
+    let said = refusal.body().as_ref().and_then(message_of);
+    // The plain text of an unknown path ends its line.
+    WriteError::of_answer(refusal.code(), said.unwrap_or_else(|| format!("{refusal}\n")))
+}
+
+/// Fenced writes, requests of people, reports and Events.
+#[derive(Clone)]
+pub struct TypedCalls(Ways);
+
+impl TypedCalls {
+    /// Calls by these ways.
+    #[must_use]
+    pub const fn new(ways: Ways) -> Self {
+        Self(ways)
+    }
+
+    /// One request, within the limit of every write.
+    pub(super) async fn request(&self, request: &Request) -> Result<Arc<Value>, WriteError> {
+        match self.0.clock.timeout(WRITE_LIMIT, self.0.pass(&Asked(request))).await {
+            Ok(Ok(answer)) => answer.map_err(|refused| write_error(&refused.refusal)),
+            Ok(Err(broken)) => Err(WriteError::Transport(broken)),
+            Err(late) => Err(WriteError::TimedOut { limit: late.limit }),
+        }
+    }
+}
+
+impl Calls for TypedCalls {
+    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut request = Request::new(method.as_str(), path, query);
+        form.media_type().clone_into(&mut request.content_type);
+        request.document = Some(Arc::new(body));
+        self.request(&request).await
+    }
+
+    async fn read(&self, path: &str) -> Result<Arc<Value>, WriteError> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        self.request(&Request::new("GET", path, query)).await.map_err(WriteError::of_read)
+    }
+}
