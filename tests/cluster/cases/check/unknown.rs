@@ -81,7 +81,12 @@ const ROWS: &[Row] = &[
         source: "leases",
         gates: &["nodes-ready", "coredns-replicas", "coredns-spread", "coredns-hpa", "control-plane"],
     },
-    Row { name: "check::daemon_sets_forbidden", resource: "daemonsets", source: "daemon-sets", gates: &["exclusive"] },
+    Row {
+        name: "check::daemon_sets_forbidden",
+        resource: "daemonsets",
+        source: "daemon-sets",
+        gates: &["exclusive", "kured"],
+    },
     Row {
         name: "check::attachments_forbidden",
         resource: "volumeattachments",
