@@ -122,6 +122,11 @@ impl Kureds {
     /// Starts one process per node and supervises it. To be called inside the hub.
     pub fn start(&mut self) -> Result<()> {
         for node in &self.nodes {
+            // What the kureds of an earlier case said is not theirs.
+            let log = node.cluster.run.log(&node.name());
+            if log.exists() {
+                fs::remove_file(&log).with_context(|| format!("cannot remove {}", log.display()))?;
+            }
             node.start()?;
             let node = Arc::clone(node);
             let task = tokio::spawn(async move {
