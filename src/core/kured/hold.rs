@@ -141,23 +141,10 @@ fn entry(node: &str, maintenance: &str, now: Timestamp, slot: Option<usize>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kured::place::testing::place;
 
     const NODE: &str =
         r#"{"nodeID":"worker1","metadata":{"unschedulable":false},"created":"2026-11-30T00:00:00Z","TTL":0}"#;
-
-    fn place(text: Option<&str>, concurrency: usize) -> Place {
-        Place {
-            namespace: "kube-system".into(),
-            name: "kured".into(),
-            key: "weave.works/kured-node-lock".into(),
-            text: text.map(str::to_owned),
-            concurrency,
-            period_seconds: 60,
-            sentinel: "/var/run/reboot-required".into(),
-            sentinel_command: None,
-            always_open: true,
-        }
-    }
 
     fn now() -> Timestamp {
         "2026-11-30T01:00:00Z".parse().expect("a time")

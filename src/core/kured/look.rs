@@ -143,20 +143,7 @@ fn of_list(slots: usize, holders: &[Holder]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn place(text: Option<&str>, concurrency: usize) -> Place {
-        Place {
-            namespace: "kube-system".into(),
-            name: "kured".into(),
-            key: "weave.works/kured-node-lock".into(),
-            text: text.map(str::to_owned),
-            concurrency,
-            period_seconds: 60,
-            sentinel: "/var/run/reboot-required".into(),
-            sentinel_command: None,
-            always_open: true,
-        }
-    }
+    use crate::kured::place::testing::place;
 
     #[test]
     fn what_kured_does_with_a_lock() {

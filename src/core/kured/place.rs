@@ -220,6 +220,27 @@ fn place(own: &DaemonSet, flags: &Flags, all: &[&DaemonSet]) -> Result<Option<Pl
     }))
 }
 
+/// What the tests of locks begin with.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// kured as its manifest installs it, with this lock.
+    pub(in crate::kured) fn place(text: Option<&str>, concurrency: usize) -> Place {
+        Place {
+            namespace: "kube-system".into(),
+            name: "kured".into(),
+            key: ANNOTATION_KURED_LOCK.into(),
+            text: text.map(str::to_owned),
+            concurrency,
+            period_seconds: 60,
+            sentinel: "/var/run/reboot-required".into(),
+            sentinel_command: None,
+            always_open: true,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

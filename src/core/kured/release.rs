@@ -108,20 +108,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{Item, Source as _};
-
-    fn place(text: Option<&str>, concurrency: usize) -> Place {
-        Place {
-            namespace: "kube-system".into(),
-            name: "kured".into(),
-            key: "weave.works/kured-node-lock".into(),
-            text: text.map(str::to_owned),
-            concurrency,
-            period_seconds: 60,
-            sentinel: "/var/run/reboot-required".into(),
-            sentinel_command: None,
-            always_open: true,
-        }
-    }
+    use crate::kured::place::testing::place;
 
     fn record(phase: &str) -> Maintenance {
         let document = json!({"metadata": {"name": "worker2-1", "uid": "u-2"}, "spec": {"nodeName": "worker2"}, "status": {"phase": phase}});
