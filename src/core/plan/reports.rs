@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{parse_time, stamp};
-use crate::api::record::{Maintenance, MaintenanceReport, MaintenanceReportSpec, WindowSpan};
+use crate::api::record::{MaintenanceReport, MaintenanceReportSpec, WindowSpan};
 use crate::config::Settings;
 use crate::report::{WindowInput, is_ripe, name_of};
 use crate::windows;
@@ -37,8 +37,8 @@ pub fn begun(span: &WindowSpan) -> MaintenanceReport {
 
 /// Whether the report of this opening is to be made now.
 #[must_use]
-pub fn is_due(input: &WindowInput<'_>, records: &[Maintenance]) -> bool {
+pub fn is_due(input: &WindowInput<'_>) -> bool {
     let ended = parse_time(Some(&input.span.ends_at));
     let patient = ended.is_some_and(|ended| input.now.duration_since(ended) < PATIENCE);
-    is_ripe(&WindowInput { records, ..*input }) || !patient
+    is_ripe(input) || !patient
 }

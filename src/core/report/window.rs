@@ -15,7 +15,8 @@ use crate::api::record::{
     FindingRecord, Maintenance, MaintenanceReport, MaintenanceReportStatus, MaintenanceStatus, OutboxEntry,
     ReportedRun, SkippedNode, WindowSpan,
 };
-use crate::api::{MessageKind, Phase, Status, Trigger};
+use crate::api::{GateId, MessageKind, Phase, Reason, Status, Trigger};
+use crate::config::Mode;
 use crate::plan::{parse_time, phase_of, stamp};
 
 pub use text::{ReportDocument, report_text};
@@ -166,10 +167,11 @@ fn stops(finding: &FindingRecord) -> bool {
 fn skip(record: &Maintenance) -> SkippedNode {
     let status = status_of(record);
     // The mode and the closed window stop everybody; what else stops this node is what a person can do something about.
-    let general = |finding: &&FindingRecord| finding.reason == "ObserveMode" || finding.gate == "window";
+    let is_mode = |finding: &FindingRecord| finding.reason == Reason::ObserveMode.as_str();
+    let general = |finding: &&FindingRecord| is_mode(finding) || finding.gate == GateId::Window.as_str();
     let own = status.findings.iter().filter(|one| stops(one)).find(|finding| !general(finding));
     let shown = own.or_else(|| status.findings.iter().find(|one| stops(one)));
-    let observed = status.findings.iter().any(|finding| finding.reason == "ObserveMode");
+    let observed = status.findings.iter().any(is_mode);
     SkippedNode {
         record: record.metadata.name.clone().unwrap_or_default(),
         node: record.spec.node_name.clone(),
@@ -193,7 +195,7 @@ fn verdict(input: &WindowInput<'_>, runs: &[ReportedRun], skipped: &[SkippedNode
     let at_work = runs.iter().any(|run| run.phase.parse().is_ok_and(Phase::is_in_flight));
     if has_phase(runs, Phase::Held).chain(has_phase(runs, Phase::Failed)).next().is_some() {
         WindowVerdict::Attention
-    } else if input.mode == OBSERVE {
+    } else if input.mode == Mode::Observe.as_str() {
         WindowVerdict::Observed
     } else if !skipped.is_empty() || at_work {
         WindowVerdict::Waiting
@@ -203,8 +205,6 @@ fn verdict(input: &WindowInput<'_>, runs: &[ReportedRun], skipped: &[SkippedNode
         WindowVerdict::Done
     }
 }
-
-const OBSERVE: &str = "observe";
 
 fn nodes<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();

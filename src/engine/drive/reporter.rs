@@ -92,7 +92,7 @@ impl<O, F, R: Records> Reporter<O, F, R> {
     ) -> Result<(), WriteError> {
         let mode = self.settings.mode.as_str();
         let input = WindowInput { span, mode, records, term: self.guard.term().0, now: self.clock.now() };
-        if !reports::is_due(&input, records) {
+        if !reports::is_due(&input) {
             return Ok(());
         }
         let report = match begun {
