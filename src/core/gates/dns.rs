@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::listing::{Listing, built_in};
 use super::{Draft, GateInput, nodes};
 use crate::api::names::{LABEL_DNS, LABEL_SERVICE_NAME};
-use crate::api::{Evidence, Finding, Moment, Reason, SourceId, Status};
+use crate::api::{Evidence, Finding, GateId, Moment, Reason, SourceId, Status};
 use crate::facts::{Deployment, EndpointSlice, Lease, Metadata, Node, Pod, Service, TriState};
 
 /// One ready endpoint, once for both address families.
@@ -93,6 +93,23 @@ pub(super) fn read<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>) -> Optio
     let endpoints =
         distinct(&found).into_iter().map(|same| endpoint(input, &same, two_families, &nodes, &leases)).collect();
     Some(Dns { backend, endpoints, complete, nodes })
+}
+
+/// What [`ready_dns_endpoints`] needs to be read.
+pub(crate) const READS: &[SourceId] =
+    &[SourceId::Nodes, SourceId::Leases, SourceId::Services, SourceId::EndpointSlices, SourceId::DnsPods];
+
+/// How many DNS endpoints count, for the proof of a run: as gate `coredns-replicas` counts them. None where that
+/// cannot be told for certain, so that a server that did not answer is never written down as a moment without DNS.
+#[must_use]
+pub fn ready_dns_endpoints(input: &GateInput<'_>) -> Option<usize> {
+    let mut draft = Draft::new(GateId::CorednsReplicas, input);
+    let counted = match read(&mut draft, input) {
+        Some(dns) if dns.doubtful() > 0 => return None,
+        Some(dns) => dns.places().count(),
+        None => 0,
+    };
+    (draft.finish(String::new()).status != Status::Unknown).then_some(counted)
 }
 
 /// The DNS Services. More than one is common: NodeLocal DNSCache adds `kube-dns-upstream` over the same pods.
@@ -355,4 +372,50 @@ fn is_no_worse(then: &Evidence, now: &Evidence) -> bool {
         _ => false,
     };
     then.object == now.object && then.field == now.field && (then.value == now.value || risen())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Case, NODES, World, node_lease, now};
+    use super::*;
+    use crate::facts::{FailureKind, Observation};
+    use serde_json::json;
+
+    /// Name, what happens to the facts, the number for the record.
+    type Row = (&'static str, fn(&mut World), fn(&mut Case), Option<usize>);
+
+    #[test]
+    fn a_server_that_does_not_answer_is_no_moment_without_dns() {
+        let failed = |case: &mut Case| {
+            case.facts.services =
+                Observation::Failed { kind: FailureKind::Transport, detail: "no".to_owned(), at: now() };
+        };
+        let rows: [Row; 8] = [
+            ("both", |_| {}, |_| {}, Some(2)),
+            ("Services not read", |_| {}, failed, None),
+            ("slices not read", |_| {}, |case| case.facts.endpoint_slices = Observation::NotAsked, None),
+            ("nodes not read", |_| {}, |case| case.facts.nodes = Observation::NotAsked, None),
+            ("no endpoint at all", |world| world.of(SourceId::EndpointSlices).clear(), |_| {}, Some(0)),
+            (
+                "one on a dead node, whose endpoint stays ready",
+                |world| world.of(SourceId::Leases)[2] = node_lease(NODES[2], 41),
+                |_| {},
+                Some(1),
+            ),
+            ("no Service, and the pods answer", |world| world.of(SourceId::Services).clear(), |_| {}, Some(2)),
+            (
+                "one that cannot be placed",
+                |world| world.of(SourceId::EndpointSlices)[0]["endpoints"][1]["nodeName"] = json!(null),
+                |_| {},
+                None,
+            ),
+        ];
+        for (name, bend, shape, wanted) in rows {
+            let mut world = World::healthy();
+            bend(&mut world);
+            let mut case = world.case();
+            shape(&mut case);
+            assert_eq!(ready_dns_endpoints(&case.input()), wanted, "{name}");
+        }
+    }
 }

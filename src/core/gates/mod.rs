@@ -37,10 +37,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::api::{Action, Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger, names};
+use crate::api::{Action, Finding, GateId, Moment, Policy, Reason, SourceId, Status, Strategy, Trigger};
 use crate::config::{Scope, Settings};
 use crate::facts::Facts;
 
+pub(crate) use dns::READS as DNS_READS;
+pub use dns::ready_dns_endpoints;
 pub use draft::{Draft, Read};
 pub use verdict::Verdict;
 
@@ -127,7 +129,6 @@ pub struct RunContext {
     pub was_unschedulable: bool,
     /// When the node came back, once it has.
     pub returned_at: Option<Timestamp>,
-    /// Our own pod runs on the target and cannot hand over (`LeaderOnTarget`).
     /// Whether the pod of the leader that drives the run is on the target and no other replica can take over; none
     /// where nothing asked. The driver supplies it: it knows its own pod and the standbys, no fact does.
     pub leader_on_target: Option<bool>,
@@ -178,33 +179,6 @@ pub fn evaluate(input: &GateInput<'_>) -> Vec<Finding> {
             }
         })
         .collect()
-}
-
-/// How many DNS endpoints are ready, for the proof of a run; none where that could not be read.
-#[must_use]
-pub fn ready_dns_endpoints(facts: &Facts, settings: &Settings) -> Option<usize> {
-    let services: BTreeSet<&str> = facts
-        .services
-        .good()
-        .filter(|service| service.metadata.namespace == settings.coredns.namespace)
-        .filter(|service| {
-            service.metadata.labels.get(names::LABEL_DNS.0).is_some_and(|value| value == names::LABEL_DNS.1)
-        })
-        .map(|service| service.metadata.name.as_str())
-        .collect();
-    facts.endpoint_slices.known()?;
-    let ready: BTreeSet<&str> = facts
-        .endpoint_slices
-        .good()
-        .filter(|slice| slice.metadata.namespace == settings.coredns.namespace)
-        .filter(|slice| {
-            slice.metadata.labels.get(names::LABEL_SERVICE_NAME).is_some_and(|name| services.contains(name.as_str()))
-        })
-        .flat_map(|slice| &slice.endpoints)
-        .filter(|endpoint| endpoint.ready && !endpoint.terminating)
-        .filter_map(|endpoint| endpoint.target_uid.as_deref())
-        .collect();
-    Some(ready.len())
 }
 
 /// What must be read to ask every gate of a moment that is not switched off.

@@ -4,7 +4,7 @@ use super::phase_of;
 use super::run::Run;
 use super::time::{parse_time, stamp};
 use crate::api::record::{DnsRecord, EvidenceRecord, FindingRecord};
-use crate::api::{Evidence, Finding, Status};
+use crate::api::{Evidence, Finding, Moment, Status};
 use crate::gates;
 use crate::matrix::CellVerdict;
 
@@ -17,7 +17,7 @@ impl Run<'_> {
         if !phase_of(self.input.record).is_in_flight() {
             return;
         }
-        let Some(ready) = gates::ready_dns_endpoints(self.input.facts, self.input.settings) else { return };
+        let Some(ready) = self.ask(Moment::Settle, gates::ready_dns_endpoints) else { return };
         let ready = i64::try_from(ready).unwrap_or(i64::MAX);
         match &mut self.status.dns {
             Some(dns) => {

@@ -206,20 +206,7 @@ impl<'a> Run<'a> {
     /// The findings of a gate's moment, with what a person waived and what was no better at the start lowered to
     /// warnings.
     pub(super) fn findings(&mut self, moment: Moment) -> Vec<Finding> {
-        let scope = self.scope();
-        let run = self.context();
-        let input = GateInput {
-            facts: self.input.facts,
-            settings: self.input.settings,
-            target: self.node_name(),
-            scope: &scope,
-            strategy: self.strategy(),
-            moment,
-            trigger: self.trigger(),
-            run: Some(&run),
-            now: self.input.now,
-        };
-        let mut findings = gates::evaluate(&input);
+        let mut findings = self.ask(moment, gates::evaluate);
         Since::of(self.input.facts, self.input.settings).fill(&mut findings);
         self.asked = Some((moment, findings.clone()));
         self.waived.clear();
@@ -230,6 +217,22 @@ impl<'a> Run<'a> {
             }
         }
         findings
+    }
+
+    /// Asks gates, or what they share, with all that this run knows.
+    pub(super) fn ask<T>(&self, moment: Moment, question: impl FnOnce(&GateInput<'_>) -> T) -> T {
+        let (scope, run) = (self.scope(), self.context());
+        question(&GateInput {
+            facts: self.input.facts,
+            settings: self.input.settings,
+            target: self.node_name(),
+            scope: &scope,
+            strategy: self.strategy(),
+            moment,
+            trigger: self.trigger(),
+            run: Some(&run),
+            now: self.input.now,
+        })
     }
 
     fn context(&self) -> RunContext {

@@ -50,7 +50,9 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
     }
     if phase.is_in_flight() {
         // Whom kured's lock names is asked in every phase.
-        sources.extend([SourceId::ActionPods, SourceId::DaemonSets, SourceId::EndpointSlices, SourceId::Services]);
+        sources.extend([SourceId::ActionPods, SourceId::DaemonSets]);
+        // How many answer DNS is counted in every phase.
+        sources.extend(gates::DNS_READS);
     }
     if matches!(phase, Phase::Cordoning | Phase::Draining | Phase::Acting) {
         sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
