@@ -19,11 +19,13 @@ mod observation;
 mod pod;
 mod pod_disruption_budget;
 mod read;
+mod replica_set;
 mod service;
 mod source;
+mod stateful_set;
 mod volume_attachment;
 
-pub use common::{Condition, LabelSelector, Metadata, TriState};
+pub use common::{Condition, LabelSelector, Metadata, OwnerReference, TriState};
 pub use config_map::ConfigMap;
 pub use daemon_set::{Container, DaemonSet};
 pub use deployment::Deployment;
@@ -34,11 +36,13 @@ pub use lease::Lease;
 pub use maintenance::{Maintenance, MaintenanceReport};
 pub use node::{Node, Taint};
 pub use observation::{FailureKind, Item, Listed, Malformed, Observation};
-pub use pod::Pod;
-pub use pod_disruption_budget::PodDisruptionBudget;
+pub use pod::{EmptyDir, Place, Pod};
+pub use pod_disruption_budget::{PodDisruptionBudget, UnhealthyPolicy};
 pub use read::Fields;
+pub use replica_set::ReplicaSet;
 pub use service::Service;
 pub use source::{Namespaces, SOURCES, Source, SourceSpec, spec_of};
+pub use stateful_set::StatefulSet;
 pub use volume_attachment::VolumeAttachment;
 
 use crate::matrix::{ApiServer, Matrix};
@@ -68,6 +72,10 @@ pub struct Facts {
     pub kured_pods: Listed<KuredPod>,
     /// Deployments.
     pub deployments: Listed<Deployment>,
+    /// StatefulSets.
+    pub stateful_sets: Listed<StatefulSet>,
+    /// ReplicaSets.
+    pub replica_sets: Listed<ReplicaSet>,
     /// HorizontalPodAutoscalers.
     pub horizontal_pod_autoscalers: Listed<HorizontalPodAutoscaler>,
     /// PodDisruptionBudgets.
@@ -112,6 +120,8 @@ impl Facts {
         self.dns_pods = from.list();
         self.kured_pods = from.list();
         self.deployments = from.list();
+        self.stateful_sets = from.list();
+        self.replica_sets = from.list();
         self.horizontal_pod_autoscalers = from.list();
         self.pod_disruption_budgets = from.list();
         self.longhorn_volumes = from.list();

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
-    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, Service, VolumeAttachment, longhorn,
+    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
+    VolumeAttachment, longhorn,
 };
 use crate::api::SourceId;
 
@@ -99,6 +100,8 @@ pub const SOURCES: &[SourceSpec] = &[
     Pod::OWN,
     KuredPod::SPEC,
     Deployment::SPEC,
+    StatefulSet::SPEC,
+    ReplicaSet::SPEC,
     HorizontalPodAutoscaler::SPEC,
     PodDisruptionBudget::SPEC,
     longhorn::Volume::SPEC,

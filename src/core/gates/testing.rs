@@ -505,6 +505,8 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::OwnPods => facts.own_pods = known(documents),
         SourceId::KuredPods => facts.kured_pods = known(documents),
         SourceId::Deployments => facts.deployments = known(documents),
+        SourceId::StatefulSets => facts.stateful_sets = known(documents),
+        SourceId::ReplicaSets => facts.replica_sets = known(documents),
         SourceId::HorizontalPodAutoscalers => facts.horizontal_pod_autoscalers = known(documents),
         SourceId::PodDisruptionBudgets => facts.pod_disruption_budgets = known(documents),
         SourceId::LonghornVolumes => facts.longhorn_volumes = known(documents),

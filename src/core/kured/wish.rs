@@ -48,7 +48,7 @@ pub fn kured_pods(facts: &Facts) -> Result<Vec<&Pod>, String> {
     };
     let of = |pod: &Pod, owner: &DaemonSet| {
         let controller =
-            pod.controller.as_ref().is_some_and(|(kind, name)| kind == "DaemonSet" && *name == owner.metadata.name);
+            pod.controller.as_ref().is_some_and(|by| by.kind == "DaemonSet" && by.name == owner.metadata.name);
         controller && pod.metadata.namespace == owner.metadata.namespace
     };
     let good = pods.iter().filter_map(|item| match item {

@@ -28,7 +28,7 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     let mut left: Vec<&Pod> = Vec::new();
     for item in value {
         match item {
-            Item::Good(pod) if pod.node_name.as_deref() == Some(run.node_name()) && pod.must_go() => {
+            Item::Good(pod) if pod.node_name.as_deref() == Some(run.node_name()) && must_go(pod) => {
                 if !run.is_short_pod(pod) {
                     left.push(pod);
                 }
@@ -64,6 +64,11 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
         })
         .collect();
     if next.is_empty() { Drained::Waiting } else { Drained::Evict(next) }
+}
+
+/// Not finished, no mirror, not of a DaemonSet.
+fn must_go(pod: &Pod) -> bool {
+    !(pod.is_finished() || pod.mirror || pod.is_of("DaemonSet"))
 }
 
 /// Who is still there and why: the last answer that the API gave to its eviction is kept.

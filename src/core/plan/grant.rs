@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
 }
 
 fn runs_it(place: &Place, pod: &Pod) -> bool {
-    let controller = pod.controller.as_ref().map(|(kind, name)| (kind.as_str(), name.as_str()));
+    let controller = pod.controller.as_ref().map(|by| (by.kind.as_str(), by.name.as_str()));
     pod.metadata.namespace == place.namespace && controller == Some(("DaemonSet", place.name.as_str()))
 }
 

@@ -159,6 +159,8 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list_row(&mut facts.action_pods, &Pod::ACTIONS),
             self.list_row(&mut facts.own_pods, &Pod::OWN),
             self.list(&mut facts.deployments),
+            self.list(&mut facts.stateful_sets),
+            self.list(&mut facts.replica_sets),
             self.list(&mut facts.horizontal_pod_autoscalers),
             self.list(&mut facts.pod_disruption_budgets),
             self.list(&mut facts.longhorn_volumes),
