@@ -60,7 +60,9 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
             namespace: pod.metadata.namespace.clone(),
             name: pod.metadata.name.clone(),
             uid: pod.metadata.uid.clone(),
+            grace_seconds: None,
             lane: Lane::Pod(pod.metadata.uid.clone()),
+            basis: String::new(),
         })
         .collect();
     if next.is_empty() { Drained::Waiting } else { Drained::Evict(next) }

@@ -1,0 +1,184 @@
+//! What the API said to the evictions of this process, and how long each answer counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::answer::{Answer, Answered, Eviction, Lane};
+use super::view::View;
+use super::wait::Wait;
+
+/// Milliseconds that the first answer of a kind holds its pod or lane, and the most after many.
+type Pace = (i64, i64);
+
+/// A budget that refused without having changed since.
+const BUDGET: Pace = (5_000, 30_000);
+/// A webhook that denied it.
+const WEBHOOK: Pace = (10_000, 60_000);
+/// What may pass at once: 5xx, time-outs, cut connections, whatever is not known.
+const TRANSIENT: Pace = (200, 5_000);
+/// Another pod has the name, or somebody wrote at the same time.
+const CONFLICT: Pace = (1_000, 5_000);
+/// Two budgets that are not seen here.
+const TWO_BUDGETS: Pace = (30_000, 30_000);
+/// Accepted or gone, and the list does not show it: it lags behind.
+const LAG: Pace = (5_000, 5_000);
+/// Load shedding without a `Retry-After`, and the longest that one is believed.
+const THROTTLED: Pace = (1_000, 60_000);
+
+/// Pods that are remembered at most; a node has a few hundred.
+const LIMIT: usize = 2_000;
+
+/// What the API said to the evictions of this process.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answers {
+    pods: BTreeMap<String, Told>,
+    lanes: BTreeMap<Lane, Told>,
+    /// What a lane's last accepted eviction was decided on.
+    accepted: BTreeMap<Lane, String>,
+    on_their_way: BTreeMap<String, Eviction>,
+    throttled: Option<(Timestamp, u32)>,
+}
+
+/// The last answer, and how often it was the same in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    answer: Answer,
+    at: Timestamp,
+    times: u32,
+    lane: Lane,
+    basis: String,
+}
+
+/// How long the `times`th answer in a row holds: doubled each time, up to a limit.
+fn hold(pace: Pace, times: u32) -> SignedDuration {
+    let factor = 1_i64.checked_shl(times.saturating_sub(1).min(20)).unwrap_or(1);
+    SignedDuration::from_millis(pace.0.saturating_mul(factor).min(pace.1))
+}
+
+impl Answers {
+    /// An eviction is on its way; it ends with [`Self::note`] or [`Self::not_sent`].
+    pub fn sent(&mut self, eviction: &Eviction) {
+        self.on_their_way.insert(eviction.uid.clone(), eviction.clone());
+    }
+
+    /// An eviction was not sent after all.
+    pub fn not_sent(&mut self, eviction: &Eviction) {
+        self.on_their_way.remove(&eviction.uid);
+    }
+
+    /// Whether an eviction of this pod has no answer yet.
+    #[must_use]
+    pub fn is_on_its_way(&self, uid: &str) -> bool {
+        self.on_their_way.contains_key(uid)
+    }
+
+    /// Takes an answer.
+    pub fn note(&mut self, answered: Answered) {
+        let Answered { eviction, answer, at } = answered;
+        let Eviction { uid, lane, basis, .. } = eviction;
+        self.on_their_way.remove(&uid);
+        let throttled = matches!(answer, Answer::Throttled { .. });
+        if let Answer::Throttled { retry_after_seconds } = &answer {
+            let times = self.throttled.map_or(0, |(_, times)| times).saturating_add(1);
+            let asked =
+                retry_after_seconds.map(|seconds| SignedDuration::from_secs(seconds.clamp(1, THROTTLED.1 / 1_000)));
+            self.throttled = Some((at + asked.unwrap_or_else(|| hold(THROTTLED, times)), times));
+        }
+        let again = |known: Option<&Told>| {
+            let same = known.is_some_and(|known| known.answer.category() == answer.category());
+            known.filter(|_| same).map_or(1, |known| known.times.saturating_add(1))
+        };
+        let told = |times| Told { answer: answer.clone(), at, times, lane: lane.clone(), basis: basis.clone() };
+        if matches!(answer, Answer::RefusedByBudget { .. }) {
+            let times = again(self.lanes.get(&lane));
+            self.lanes.insert(lane.clone(), told(times));
+        } else if matches!(answer, Answer::Accepted) {
+            self.lanes.remove(&lane);
+            self.accepted.insert(lane.clone(), basis.clone());
+        }
+        if !throttled {
+            self.throttled = None;
+        }
+        let times = again(self.pods.get(&uid));
+        self.pods.insert(uid, told(times));
+        while self.pods.len() > LIMIT {
+            let oldest = self.pods.iter().min_by_key(|(_, told)| told.at).map(|(uid, _)| uid.clone());
+            let Some(oldest) = oldest else { break };
+            self.pods.remove(&oldest);
+        }
+    }
+
+    /// Forgets pods and lanes that are not on the node any more.
+    pub fn keep_only(&mut self, view: &View<'_>) {
+        let uids = view.uids();
+        let lanes: BTreeSet<&Lane> = view.entries.iter().map(|entry| &entry.lane).collect();
+        self.pods.retain(|uid, _| uids.contains(uid.as_str()));
+        self.lanes.retain(|lane, _| lanes.contains(lane));
+        self.accepted.retain(|lane, _| lanes.contains(lane));
+    }
+
+    /// Whether what the lane's last accepted eviction was decided on is still as it was then: its outcome is not in it.
+    pub(super) fn shows_no_change(&self, lane: &Lane, version: &str) -> bool {
+        self.accepted.get(lane).is_some_and(|basis| basis == version && !version.is_empty())
+    }
+
+    /// How many evictions of a lane were accepted since its budget was asked for, or have no answer yet: it may not show
+    /// them.
+    pub(super) fn taken_since(&self, lane: &Lane, at: Timestamp) -> i64 {
+        let newer = |told: &&Told| told.answer == Answer::Accepted && told.lane == *lane && told.at >= at;
+        let flying = self.on_their_way.values().filter(|eviction| eviction.lane == *lane).count();
+        i64::try_from(self.pods.values().filter(newer).count().saturating_add(flying)).unwrap_or(i64::MAX)
+    }
+
+    /// An answer after which nothing is tried again: a right is missing, or we are wrong.
+    pub(super) fn fatal(&self, uid: &str) -> Option<String> {
+        match &self.pods.get(uid)?.answer {
+            Answer::Forbidden { message } => Some(format!("maint may not evict: {message}")),
+            Answer::Invalid { message } => Some(format!("the API server does not accept the eviction: {message}")),
+            _ => None,
+        }
+    }
+
+    /// Until when nothing is asked at all.
+    pub(super) fn throttled_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.throttled.map(|(until, _)| until).filter(|until| now < *until)
+    }
+
+    /// Whether the lane still waits after a refusal by its budget, of which this is the present `resourceVersion`.
+    pub(super) fn lane_waits(&self, lane: &Lane, version: &str, now: Timestamp) -> Option<Wait> {
+        let told = self.lanes.get(lane)?;
+        let Answer::RefusedByBudget { budget, message, retry_after_seconds } = &told.answer else { return None };
+        let changed = !told.basis.is_empty() && told.basis != version;
+        let asked = retry_after_seconds.map(|seconds| SignedDuration::from_secs(seconds.clamp(1, BUDGET.1 / 1_000)));
+        let until = told.at + asked.unwrap_or_else(|| hold(BUDGET, told.times));
+        let wait = Wait::Refused { budget: budget.clone(), message: message.clone(), until };
+        (!changed && now < until).then_some(wait)
+    }
+
+    /// Whether the pod still waits after its own last answer; `listed_at` is when the pods were asked for.
+    pub(super) fn pod_waits(&self, uid: &str, listed_at: Timestamp, now: Timestamp) -> Option<Wait> {
+        let told = self.pods.get(uid)?;
+        let failed = |lead: &str, message: &str, pace: Pace| {
+            let until = told.at + hold(pace, told.times);
+            let wait = Wait::Failed { lead: lead.to_owned(), message: message.to_owned(), until };
+            (now < until).then_some(wait)
+        };
+        match &told.answer {
+            Answer::Accepted | Answer::Gone => {
+                let lags = listed_at <= told.at || now < told.at + hold(LAG, 1);
+                lags.then_some(Wait::Accepted)
+            }
+            Answer::NamespaceTerminating => Some(Wait::NamespaceTerminating),
+            Answer::TwoBudgets { message } => failed("is blocked by more than one budget", message, TWO_BUDGETS),
+            Answer::WebhookDenied { message } => failed("was denied by a webhook", message, WEBHOOK),
+            Answer::UidConflict => failed("was not evicted", "somebody wrote it at the same time", CONFLICT),
+            Answer::Transient { message } => failed("was not evicted", message, TRANSIENT),
+            Answer::Unknown { message } => failed("was not evicted", message, TRANSIENT),
+            Answer::RefusedByBudget { .. }
+            | Answer::Throttled { .. }
+            | Answer::Forbidden { .. }
+            | Answer::Invalid { .. } => None,
+        }
+    }
+}
