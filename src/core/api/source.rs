@@ -17,7 +17,7 @@ names! {
         EndpointSlices = "endpoint-slices",
         /// Pods in the DNS namespace.
         DnsPods = "dns-pods",
-        /// All pods of the node that is being maintained. Only a run asks.
+        /// All pods of the node that is asked about; of all nodes where none is named.
         TargetPods = "target-pods",
         /// The pods that act on nodes. Only a run asks.
         ActionPods = "action-pods",

@@ -2,6 +2,7 @@
 
 use super::rules::{SaidBy, Treatment};
 use super::waves::Wave;
+use crate::api::Reason;
 use crate::config::Then;
 use crate::facts::{Item, Listed, Pod};
 
@@ -72,6 +73,17 @@ impl std::fmt::Display for Never {
 }
 
 impl Never {
+    /// Why, as gates name it.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::NoController | Self::DaemonSetGone(_) => Reason::PodWithoutController,
+            Self::SkippedWithKured(_) => Reason::PodSkippedWithKured,
+            Self::TwoBudgets(_) => Reason::DisruptionBudgetsOverlap,
+            Self::Budget(_) => Reason::DisruptionBudgetPermanent,
+        }
+    }
+
     /// What helps.
     #[must_use]
     pub fn remedy(&self, namespace: &str, name: &str) -> String {

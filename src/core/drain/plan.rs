@@ -12,6 +12,7 @@ use super::classify::{Class, Never};
 use super::view::{Entry, View};
 use super::warnings::{self, Warning, grace_of};
 use super::waves::Wave;
+use crate::api::Reason;
 
 /// Seconds that a pod is taken to need until it is Ready elsewhere: pulling and starting is not known before.
 const STARTUP_SECONDS: i64 = 30;
@@ -91,6 +92,8 @@ pub struct NeverPod {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Why, as a gate names it.
+    pub reason: Reason,
     /// Why, as a sentence about it.
     pub why: String,
     /// What helps.
@@ -165,6 +168,7 @@ fn never_of(entry: &Entry<'_>, budgets: &[BudgetLook]) -> Option<NeverPod> {
     Some(NeverPod {
         namespace: metadata.namespace.clone(),
         name: metadata.name.clone(),
+        reason: why.reason(),
         remedy: advice.unwrap_or_else(|| why.remedy(&metadata.namespace, &metadata.name)),
         why: why.to_string(),
     })

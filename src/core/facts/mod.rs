@@ -104,33 +104,34 @@ pub struct Facts {
 
 /// Something that can list a source without waiting: a dump, a world in memory.
 pub trait Fill {
-    /// The items of one source, or why there are none.
-    fn list<S: Source>(&mut self) -> Listed<S>;
+    /// The items of one row, or why there are none. One kind may have several rows, see [`SourceSpec`].
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S>;
 }
 
 impl Facts {
-    /// Fills every list that `check` reads. What only a run asks (`target_pods`, `action_pods`, `own_pods`) and what only a live
-    /// cluster answers (`api_servers`, `matrix`) is left as it is.
+    /// Fills every list that `check` reads; `target_pods` with those of all nodes. What only a run asks (`action_pods`,
+    /// `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
-        self.nodes = from.list();
-        self.leases = from.list();
-        self.daemon_sets = from.list();
-        self.services = from.list();
-        self.endpoint_slices = from.list();
-        self.dns_pods = from.list();
-        self.kured_pods = from.list();
-        self.deployments = from.list();
-        self.stateful_sets = from.list();
-        self.replica_sets = from.list();
-        self.horizontal_pod_autoscalers = from.list();
-        self.pod_disruption_budgets = from.list();
-        self.longhorn_volumes = from.list();
-        self.longhorn_replicas = from.list();
-        self.longhorn_engines = from.list();
-        self.longhorn_settings = from.list();
-        self.volume_attachments = from.list();
-        self.config_maps = from.list();
-        self.maintenances = from.list();
-        self.maintenance_reports = from.list();
+        self.nodes = from.list(&Node::SPEC);
+        self.leases = from.list(&Lease::SPEC);
+        self.daemon_sets = from.list(&DaemonSet::SPEC);
+        self.services = from.list(&Service::SPEC);
+        self.endpoint_slices = from.list(&EndpointSlice::SPEC);
+        self.dns_pods = from.list(&Pod::SPEC);
+        self.target_pods = from.list(&Pod::ON_TARGET);
+        self.kured_pods = from.list(&KuredPod::SPEC);
+        self.deployments = from.list(&Deployment::SPEC);
+        self.stateful_sets = from.list(&StatefulSet::SPEC);
+        self.replica_sets = from.list(&ReplicaSet::SPEC);
+        self.horizontal_pod_autoscalers = from.list(&HorizontalPodAutoscaler::SPEC);
+        self.pod_disruption_budgets = from.list(&PodDisruptionBudget::SPEC);
+        self.longhorn_volumes = from.list(&longhorn::Volume::SPEC);
+        self.longhorn_replicas = from.list(&longhorn::Replica::SPEC);
+        self.longhorn_engines = from.list(&longhorn::Engine::SPEC);
+        self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
+        self.volume_attachments = from.list(&VolumeAttachment::SPEC);
+        self.config_maps = from.list(&ConfigMap::SPEC);
+        self.maintenances = from.list(&Maintenance::SPEC);
+        self.maintenance_reports = from.list(&MaintenanceReport::SPEC);
     }
 }

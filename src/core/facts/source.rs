@@ -78,7 +78,7 @@ pub enum Namespaces {
     Longhorn,
     /// maint's own.
     Own,
-    /// All, for one node: `spec.nodeName=<target>`. Only a run asks.
+    /// All, for one node: `spec.nodeName=<target>`; every pod of the cluster where none is named.
     OnTarget,
     /// The namespaces of the pods that act on nodes (`[action.pod] namespace`, `[kured.sentinel] namespace`). Only a
     /// run asks.

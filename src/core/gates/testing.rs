@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{GateInput, GateSpec, RunContext};
 use crate::api::{Finding, Moment, SourceId, Status, Strategy, Trigger};
 use crate::config::{Length, Mode, Scope, Settings, Weekday, Window, Zone};
-use crate::facts::{Facts, Fill, Item, Listed, Observation, Source};
+use crate::facts::{Facts, Fill, Item, Listed, Observation, Source, SourceSpec};
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
 
 /// Everything that a gate is given, owned, so that a row can change any of it.
@@ -172,10 +172,10 @@ impl Case {
 pub(crate) struct World(pub BTreeMap<SourceId, Vec<Value>>);
 
 impl Fill for World {
-    fn list<S: Source>(&mut self) -> Listed<S> {
-        match self.0.get(&S::SPEC.id) {
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S> {
+        match self.0.get(&row.id) {
             Some(documents) => known(documents),
-            None if S::SPEC.built_in => known(&[]),
+            None if row.built_in => known(&[]),
             None => Observation::Absent { at: now() },
         }
     }

@@ -11,6 +11,7 @@ use crate::api::record::{Limits, MatrixRecord, NodeRecord, WindowRecord};
 use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
 use crate::facts::Node;
+use crate::gates;
 use crate::windows::{self, WindowState};
 
 /// How the message of a wish that gates hold up begins.
@@ -199,6 +200,7 @@ fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
         kernel_before: node.kernel_version.clone(),
         // The field alone: the taint follows it. What bears our mark and our name is ours already.
         was_unschedulable: node.unschedulable && !run.is_our_cordon(node),
+        daemon_sets: gates::daemon_sets_of(&run.input.facts.target_pods, run.node_name()),
         ..NodeRecord::default()
     });
     run.status.window = began_in(run);

@@ -243,6 +243,7 @@ impl<'a> Run<'a> {
             boot_id_before: self.status.node.as_ref().map(|node| node.boot_id_before.clone()),
             was_unschedulable: self.was_unschedulable(),
             returned_at: parse_time(self.status.returned_at.as_ref()),
+            daemon_sets: self.status.node.as_ref().map(|node| node.daemon_sets.clone()).unwrap_or_default(),
             baseline: self.status.baseline.iter().filter_map(finding_of).collect(),
             hard_stop: self
                 .status

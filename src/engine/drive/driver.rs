@@ -169,7 +169,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
 
     async fn decide(&mut self, record: &Maintenance, refusals: &[String], term: i64) -> Step {
         let wanted = plan::wanted(record, &self.settings);
-        let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node) };
+        let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node), every_pair: false };
         let facts = self.ports.observe.observe(&wanted).await;
         let now = self.clock.now();
         let mut step = plan::step(&StepInput {

@@ -85,7 +85,7 @@ impl<R: Reader, S: Servers> Observer<R, S> {
         let asked = ask_all(&self.servers, &self.clock, expected).await;
         if wanted.sources.contains(&SourceId::Matrix) {
             let nodes = expected::node_names(facts);
-            let target = wanted.target.as_deref();
+            let target = wanted.target.as_deref().filter(|_| !wanted.every_pair);
             facts.matrix = self.prober.sweep(&asked, &nodes, target, self.full_matrix_limit).await;
         }
         let value = asked.into_iter().map(|server| server.server).collect();

@@ -9,7 +9,7 @@ use super::kured::{Kured, Next};
 use crate::api::record::{Maintenance, MaintenanceSpec};
 use crate::api::{SourceId, names};
 use crate::config::Settings;
-use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source};
+use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source, SourceSpec};
 use crate::gates::testing::{self, World, api_servers, controller_manager_lease, green_matrix, node_lease};
 use crate::matrix::{CellVerdict, Readiness};
 use crate::plan::OwnSeat;
@@ -94,15 +94,15 @@ pub(super) struct Scene {
 struct Seen<'a>(&'a Scene);
 
 impl Fill for Seen<'_> {
-    fn list<S: Source>(&mut self) -> Listed<S> {
-        let (scene, id) = (self.0, S::SPEC.id);
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S> {
+        let (scene, id) = (self.0, row.id);
         let at = scene.now;
         if scene.cluster.unreadable.contains(&id) {
             return Observation::Failed { kind: FailureKind::Timeout, detail: "5 s".to_owned(), at };
         }
         match scene.world.0.get(&id) {
             Some(documents) => Observation::Known { value: documents.iter().map(S::item).collect(), at },
-            None if S::SPEC.built_in => Observation::Known { value: vec![], at },
+            None if row.built_in => Observation::Known { value: vec![], at },
             None => Observation::Absent { at },
         }
     }
