@@ -133,7 +133,7 @@ fn refused(code: u16) -> Refusal {
             let why = "the object has been modified; please apply your changes to the latest version and try again";
             Refusal::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
         }
-        429 => Refusal::throttled("Too many requests, please try again later."),
+        429 => Refusal::Overloaded,
         503 => Refusal::new(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
         504 => Refusal::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout"),
         code => Refusal::new(code, "InternalError", "Internal error occurred: etcdserver: request timed out"),
