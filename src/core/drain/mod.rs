@@ -2,5 +2,7 @@
 //! next, and what the API's answers mean.
 
 mod answer;
+mod memory;
 
 pub use answer::{Answer, Answered, Eviction, Lane};
+pub use memory::Memory;

@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use crate::api::record::DrainRecord;
-use crate::drain::{Eviction, Lane};
+use crate::drain::{Answer, Eviction, Lane};
 use crate::facts::{Item, Pod};
 
 /// Names kept of who is still there.
@@ -72,13 +72,29 @@ fn waiting(run: &Run<'_>, pod: &Pod, before: &[String]) -> String {
     if let Some(due) = pod.metadata.deletion_timestamp {
         return format!("{name} is ending, due {due}");
     }
-    let answer = run.input.refusals.iter().find_map(|refusal| refusal.strip_prefix(&format!("{name}: ")));
-    if let Some(why) = answer {
+    let answered = run.input.refusals.iter().rev().find(|one| one.eviction.uid == pod.metadata.uid);
+    if let Some(why) = answered.and_then(|one| refusal(&one.answer)) {
         return format!("{name} was refused: {}", why.trim_end_matches('.'));
     }
     let refused = format!("{name} was refused: ");
     let kept = before.iter().find(|line| line.starts_with(&refused));
     kept.cloned().unwrap_or_else(|| format!("{name} was not evicted"))
+}
+
+/// What a refused eviction was refused with; none for what is no refusal.
+fn refusal(answer: &Answer) -> Option<String> {
+    match answer {
+        Answer::Accepted | Answer::Gone | Answer::NamespaceTerminating => None,
+        Answer::RefusedByBudget { message, .. }
+        | Answer::TwoBudgets { message }
+        | Answer::WebhookDenied { message }
+        | Answer::Forbidden { message }
+        | Answer::Invalid { message }
+        | Answer::Transient { message }
+        | Answer::Unknown { message } => Some(message.clone()),
+        Answer::Throttled { .. } => Some("the API server sheds load".to_owned()),
+        Answer::UidConflict => Some("somebody wrote it at the same time".to_owned()),
+    }
 }
 
 /// Who is still there, in one line.

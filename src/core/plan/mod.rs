@@ -77,6 +77,7 @@ use jiff::Timestamp;
 use crate::api::record::{Maintenance, MaintenanceStatus};
 use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::config::Settings;
+use crate::drain::Answered;
 use crate::facts::Facts;
 
 pub use act::{Act, LockChange, SetLock};
@@ -103,8 +104,8 @@ pub struct StepInput<'a> {
     pub settings: &'a Settings,
     /// The leader's term.
     pub term: i64,
-    /// Evictions that were refused in this phase, as `pod: why`, newest wording only.
-    pub refusals: &'a [String],
+    /// What the API answered to evictions of this run: the last answer for each pod, oldest first.
+    pub refusals: &'a [Answered],
     /// Where our own pod runs; none where that is not known.
     pub seat: Option<&'a OwnSeat>,
     /// Now.

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::world::{Coming, Pods, Scene, UID, later};
 use crate::api::{SourceId, names};
+use crate::drain::{Answer, Answered, Eviction, Lane};
 use crate::plan::{Act, FINALIZER, LockChange};
 
 impl Scene {
@@ -137,8 +138,15 @@ impl Scene {
                 self.coming.push((due, Coming::PodGone(number)));
             }
             Pods::Stay => {
-                let why = "Cannot evict pod as it would violate the pod's disruption budget.";
-                self.refusals.push(format!("shop/{name}: {why}"));
+                let message = "Cannot evict pod as it would violate the pod's disruption budget.".to_owned();
+                let answer = Answer::RefusedByBudget { budget: None, message, retry_after_seconds: None };
+                let eviction = Eviction {
+                    namespace: "shop".to_owned(),
+                    name: name.to_owned(),
+                    uid: uid.to_owned(),
+                    lane: Lane::Pod(uid.to_owned()),
+                };
+                self.refusals.push(Answered { eviction, answer, at: now });
             }
         }
     }

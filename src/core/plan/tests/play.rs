@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::world::{Scene, TARGET, later};
 use crate::api::record::{Maintenance, MaintenanceSpec, MaintenanceStatus, Word};
 use crate::api::{Asked, Document, Phase, SourceId, names};
+use crate::drain::Answered;
 use crate::facts::Facts;
 use crate::plan::{Act, FINALIZER, Step, StepInput, parse_time, phase_of, step};
 
@@ -115,7 +116,7 @@ impl Play {
         halted || held || other || read.iter().any(|id| self.scene.cluster.unreadable.contains(id))
     }
 
-    pub(super) fn decide(&self, record: &Maintenance, facts: &Facts, refusals: &[String]) -> Step {
+    pub(super) fn decide(&self, record: &Maintenance, facts: &Facts, refusals: &[Answered]) -> Step {
         let input = StepInput {
             record,
             facts,
@@ -167,10 +168,7 @@ impl Play {
         for act in decided.acts.iter().take(acts_done) {
             match self.scene.perform(act) {
                 Ok(()) => self.acts.push(act.as_str().to_owned()),
-                Err(why) => {
-                    self.scene.refusals.push(format!("{}: {why}", act.as_str()));
-                    break;
-                }
+                Err(_) => break,
             }
         }
         if crash.is_some() {

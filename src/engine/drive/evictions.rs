@@ -1,0 +1,203 @@
+//! Evictions on their way: sent lane by lane, and each answer handed on at once.
+//!
+//! A step says what is to be sent; here it is only put on the wire: at most [`IN_FLIGHT`] at a time, at most one of a lane,
+//! and not longer than [`VALID`] after the step, whose gates were asked then. The next step replaces what has not been
+//! sent. What the API answered is remembered for the next step.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use maint_core::drain::{Answer, Answered, Eviction, Lane, Memory};
+use tokio::sync::Notify;
+
+use super::pods::{Pods, Shown};
+use crate::execute::{Fenced, Seen};
+use crate::lead::LeaseGuard;
+use crate::runtime::{Clock, Instant};
+
+/// At most so many evictions are on their way at the same time: more gain nothing with one API server (measured).
+const IN_FLIGHT: usize = 16;
+/// What a step asked for is sent within this time or not at all: as long as its gates may count as asked.
+const VALID: Duration = Duration::from_secs(10);
+/// A pod whose eviction came to nothing is not asked for again within this time, whatever a step says.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long an answer is waited for when the watch shows already what came of it.
+const ANSWER_AFTER: Duration = Duration::from_secs(2);
+/// So long after a refusal a change of a budget wakes.
+const PARKED: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
+
+/// The evictions of one run; a handle.
+#[derive(Clone, Default)]
+pub(super) struct Evictions(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Something is to be sent.
+    asked: Notify,
+    /// One fewer is on its way.
+    landed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Asked for and not sent yet.
+    queue: VecDeque<Eviction>,
+    /// Until when it may be sent.
+    until: Option<Instant>,
+    /// On their way, by uid.
+    in_flight: BTreeMap<String, Lane>,
+    /// When an eviction last came to nothing, by uid.
+    refused: BTreeMap<String, Instant>,
+    /// What the API answered.
+    memory: Memory,
+}
+
+/// What sending needs.
+pub(super) struct Wire<'a, F> {
+    pub(super) fenced: &'a F,
+    pub(super) guard: &'a LeaseGuard,
+    pub(super) clock: &'a Clock,
+    pub(super) pods: &'a Pods,
+    /// Woken by each answer.
+    pub(super) wake: &'a Notify,
+}
+
+impl Evictions {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be sent now; it replaces what has not been sent yet.
+    pub(super) fn ask(&self, evictions: &[Eviction], clock: &Clock) {
+        let now = clock.instant();
+        let mut state = self.lock();
+        state.refused.retain(|_, at| now.duration_since(*at) < AGAIN);
+        let wanted = |one: &&Eviction| !state.in_flight.contains_key(&one.uid) && !state.refused.contains_key(&one.uid);
+        state.queue = evictions.iter().filter(wanted).cloned().collect();
+        state.until = Some(now + VALID);
+        drop(state);
+        self.0.asked.notify_one();
+    }
+
+    /// What the API answered, oldest first.
+    pub(super) fn answers(&self) -> Vec<Answered> {
+        self.lock().memory.answers().to_vec()
+    }
+
+    /// Forgets all answers: the pods of another phase are other pods.
+    pub(super) fn forget(&self) {
+        self.lock().memory = Memory::default();
+    }
+
+    /// Whether a budget refused somebody lately, so that a change of one is worth a look.
+    pub(super) fn waits_for_budget(&self, now: jiff::Timestamp) -> bool {
+        self.lock().memory.answers().iter().any(|one| {
+            let refused = matches!(one.answer, Answer::RefusedByBudget { .. } | Answer::TwoBudgets { .. });
+            refused && now.duration_since(one.at) < PARKED
+        })
+    }
+
+    /// Waits until none is on its way: whatever else is done to the node comes after them.
+    pub(super) async fn quiet(&self) {
+        loop {
+            let landed = self.0.landed.notified();
+            if self.lock().in_flight.is_empty() {
+                return;
+            }
+            landed.await;
+        }
+    }
+
+    /// Sends what is asked for, for ever.
+    pub(super) async fn send<F: Fenced>(&self, wire: &Wire<'_, F>) -> Infallible {
+        let mut flying = FuturesUnordered::new();
+        loop {
+            while let Some(eviction) = self.next(wire.clock.instant()) {
+                flying.push(self.fly(wire, eviction));
+            }
+            tokio::select! {
+                biased;
+                Some(()) = flying.next(), if !flying.is_empty() => {}
+                () = self.0.asked.notified() => {}
+            }
+        }
+    }
+
+    /// The next one that may be sent, which is on its way from now on.
+    fn next(&self, now: Instant) -> Option<Eviction> {
+        let mut state = self.lock();
+        if state.until.is_none_or(|until| until <= now) {
+            state.queue.clear();
+        }
+        if state.in_flight.len() >= IN_FLIGHT {
+            return None;
+        }
+        let free = |one: &Eviction| {
+            !state.in_flight.contains_key(&one.uid) && !state.in_flight.values().any(|lane| *lane == one.lane)
+        };
+        let place = state.queue.iter().position(free)?;
+        let eviction = state.queue.remove(place)?;
+        state.in_flight.insert(eviction.uid.clone(), eviction.lane.clone());
+        Some(eviction)
+    }
+
+    /// One eviction, from the last look at its pod to its answer.
+    async fn fly<F: Fenced>(&self, wire: &Wire<'_, F>, eviction: Eviction) {
+        let answer = match wire.pods.look(&eviction.uid) {
+            Shown::Gone => Some(Answer::Gone),
+            Shown::Ending => Some(Answer::Accepted),
+            Shown::There => self.sent(wire, &eviction, Seen::There).await,
+            Shown::Nothing => self.sent(wire, &eviction, Seen::Unknown).await,
+        };
+        self.landed(wire, eviction, answer);
+        wire.wake.notify_one();
+    }
+
+    /// Sends it. An answer that was lost is no reason to wait where the watch shows what came of it.
+    async fn sent<F: Fenced>(&self, wire: &Wire<'_, F>, eviction: &Eviction, seen: Seen) -> Option<Answer> {
+        let Wire { fenced, guard, clock, pods, .. } = wire;
+        let shown = async {
+            pods.leaves(&eviction.uid).await;
+            clock.sleep(ANSWER_AFTER).await;
+        };
+        tokio::select! {
+            biased;
+            // Without the lease nothing was sent, and nothing is to be remembered of it.
+            answer = fenced.evict(guard, pods.node(), eviction, seen) => answer.ok(),
+            () = shown => Some(if pods.look(&eviction.uid) == Shown::Gone { Answer::Gone } else { Answer::Accepted }),
+        }
+    }
+
+    fn landed<F>(&self, wire: &Wire<'_, F>, eviction: Eviction, answer: Option<Answer>) {
+        let mut state = self.lock();
+        state.in_flight.remove(&eviction.uid);
+        match answer {
+            None => state.queue.clear(),
+            Some(answer) => {
+                if answer.ends_lane() {
+                    state.queue.retain(|one| one.lane != eviction.lane);
+                    state.refused.insert(eviction.uid.clone(), wire.clock.instant());
+                }
+                if stops_all(&answer) {
+                    state.queue.clear();
+                }
+                state.memory.keep(Answered { eviction, answer, at: wire.clock.now() });
+            }
+        }
+        drop(state);
+        self.0.landed.notify_waiters();
+    }
+}
+
+/// Answers that are about us or the API server and not about the pod: the next one would be answered alike.
+const fn stops_all(answer: &Answer) -> bool {
+    matches!(answer, Answer::Throttled { .. } | Answer::Forbidden { .. } | Answer::Invalid { .. })
+}
+
+#[cfg(test)]
+mod tests;
