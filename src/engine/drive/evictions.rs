@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use maint_core::drain::{Answer, Answered, Eviction, Lane, Memory};
 use tokio::sync::Notify;
 
@@ -115,14 +116,14 @@ impl Evictions {
 
     /// Sends what is asked for, for ever.
     pub(super) async fn send<F: Fenced>(&self, wire: &Wire<'_, F>) -> Infallible {
-        let mut flying = FuturesUnordered::new();
+        let mut flying = Vec::new();
         loop {
             while let Some(eviction) = self.next(wire.clock.instant()) {
-                flying.push(self.fly(wire, eviction));
+                flying.push(Box::pin(self.fly(wire, eviction)));
             }
             tokio::select! {
                 biased;
-                Some(()) = flying.next(), if !flying.is_empty() => {}
+                () = one_landed(&mut flying) => {}
                 () = self.0.asked.notified() => {}
             }
         }
@@ -192,6 +193,17 @@ impl Evictions {
         drop(state);
         self.0.landed.notify_waiters();
     }
+}
+
+/// Waits until at least one of them is there, which is taken out. They are polled in the order in which they were sent,
+/// few as they are: a simulated night is the same night whatever carries them.
+async fn one_landed<F: Future<Output = ()>>(flying: &mut Vec<Pin<Box<F>>>) {
+    poll_fn(|context| {
+        let before = flying.len();
+        flying.retain_mut(|one| one.as_mut().poll(context).is_pending());
+        if flying.len() < before { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Answers that are about us or the API server and not about the pod: the next one would be answered alike.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use maint_engine::execute::{Calls, Form, Reply, WRITE_LIMIT, WriteError};
+use maint_engine::execute::{Calls, Form, Reply, WriteError};
 use serde_json::Value;
 
 use super::{Ways, note};
@@ -106,11 +106,6 @@ impl TypedCalls {
     #[must_use]
     pub const fn new(ways: Ways) -> Self {
         Self(ways)
-    }
-
-    /// One request, within the limit of every write.
-    pub(super) async fn request(&self, request: &Request) -> Result<Arc<Value>, WriteError> {
-        self.sent(request, WRITE_LIMIT).await?.into_document()
     }
 
     async fn sent(&self, request: &Request, limit: Duration) -> Result<Reply, WriteError> {

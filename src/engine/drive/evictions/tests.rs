@@ -1,7 +1,7 @@
 //! Lanes, limits, and answers that come one by one.
 
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::plan::Act;
 
