@@ -49,6 +49,10 @@ impl Served for Asked<'_> {
         self.0.is_mutating()
     }
 
+    fn is_eviction(&self) -> bool {
+        self.0.path.ends_with("/eviction")
+    }
+
     fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {
         if self.is_mutating() {
             let mut step = Step::of(self.0, way.client, at);
