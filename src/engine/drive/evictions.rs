@@ -28,6 +28,8 @@ const VALID: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long an answer is waited for when the watch shows already what came of it.
 const ANSWER_AFTER: Duration = Duration::from_secs(2);
+/// How long nothing is sent after an API server that sheds load said no time, and at most whatever it says.
+const THROTTLED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// So long after a refusal a change of a budget wakes.
 const PARKED: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 
@@ -50,6 +52,8 @@ struct State {
     queue: VecDeque<Eviction>,
     /// Until when it may be sent.
     until: Option<Instant>,
+    /// Before then nothing is sent at all: the API server sheds load.
+    not_before: Option<Instant>,
     /// On their way, by uid.
     in_flight: BTreeMap<String, Lane>,
     /// When an eviction last came to nothing, by uid.
@@ -79,7 +83,8 @@ impl Evictions {
         let mut state = self.lock();
         state.refused.retain(|_, at| now.duration_since(*at) < AGAIN);
         let wanted = |one: &&Eviction| !state.in_flight.contains_key(&one.uid) && !state.refused.contains_key(&one.uid);
-        state.queue = evictions.iter().filter(wanted).cloned().collect();
+        let paused = state.not_before.is_some_and(|until| now < until);
+        state.queue = if paused { VecDeque::new() } else { evictions.iter().filter(wanted).cloned().collect() };
         state.until = Some(now + VALID);
         drop(state);
         self.0.asked.notify_one();
@@ -186,6 +191,11 @@ impl Evictions {
                 }
                 if stops_all(&answer) {
                     state.queue.clear();
+                }
+                if let Answer::Throttled { retry_after_seconds } = &answer {
+                    let asked = retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+                    let pause = asked.map_or(THROTTLED.0, Duration::from_secs).clamp(THROTTLED.0, THROTTLED.1);
+                    state.not_before = Some(wire.clock.instant() + pause);
                 }
                 state.memory.keep(Answered { eviction, answer, at: wire.clock.now() });
             }

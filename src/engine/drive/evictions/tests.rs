@@ -194,6 +194,10 @@ async fn an_answer_about_us_stops_all_that_was_not_sent() {
     let (api, evictions, _) = play(&[(0, step)], None, 3).await;
     assert_eq!(api.sent(), ["busy-100@0", "ok-150@0"]);
     assert_eq!(remembered(&evictions), ["busy-100 throttled", "ok-150 accepted"]);
+    // Its Retry-After of a second holds for all pods, until 1100 here.
+    let steps: &[(u64, &[(&str, &str)])] = &[(0, &[("busy-100", "")]), (1000, &[("ok-1", "")]), (1200, &[("ok-2", "")])];
+    let (api, _, _) = play(steps, None, 3).await;
+    assert_eq!(api.sent(), ["busy-100@0", "ok-2@1200"]);
 }
 
 #[tokio::test(start_paused = true)]
