@@ -81,13 +81,7 @@ impl<C: Calls> KubeFenced<C> {
         answer
     }
 
-    async fn delete_pod(
-        &self,
-        guard: &LeaseGuard,
-        namespace: &str,
-        name: &str,
-        uid: &str,
-    ) -> Result<(), WriteError> {
+    async fn delete_pod(&self, guard: &LeaseGuard, namespace: &str, name: &str, uid: &str) -> Result<(), WriteError> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let body = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 5});
         match self.call(guard, Method::DELETE, &path, Form::Json, body).await {

@@ -68,7 +68,9 @@ fn around(step: &Step) -> Option<String> {
         return Some("deleted instead of evicted".to_owned());
     }
     if let Some(change) = changes(step, "policy", "poddisruptionbudgets").next() {
-        let spec = |object: Option<&Value>| object.map(|object| (object.get("metadata").cloned(), object.get("spec").cloned()));
+        let spec = |object: Option<&Value>| {
+            object.map(|object| (object.get("metadata").cloned(), object.get("spec").cloned()))
+        };
         // An eviction itself takes from the status.
         let status_only = is_eviction(step)
             && without_revision(spec(change.before.as_deref())) == without_revision(spec(change.after.as_deref()));
@@ -77,7 +79,10 @@ fn around(step: &Step) -> Option<String> {
         }
     }
     let touched = changes(step, "", "pods").find(|change| {
-        change.key.namespace != ACTION_NAMESPACE && change.before.is_some() && !is_eviction(step) && step.verb != "delete"
+        change.key.namespace != ACTION_NAMESPACE
+            && change.before.is_some()
+            && !is_eviction(step)
+            && step.verb != "delete"
     });
     touched.map(|change| format!("pod {} was changed", change.key.name))
 }

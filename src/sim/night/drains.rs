@@ -52,11 +52,7 @@ pub const DRAINS: &[Scenario] = &[
         ..BACK_OUT
     },
     Scenario { name: "switchover", prepare: |inner, now| all(inner, now, &[Trouble::Primary(20)]), ..PATIENT },
-    Scenario {
-        name: "same-name-elsewhere",
-        prepare: |inner, now| all(inner, now, &[Trouble::Successors]),
-        ..PATIENT
-    },
+    Scenario { name: "same-name-elsewhere", prepare: |inner, now| all(inner, now, &[Trouble::Successors]), ..PATIENT },
     Scenario {
         name: "webhook-refuses-twice",
         prepare: |inner, now| all(inner, now, &[Trouble::Webhook(Some(2))]),
@@ -81,7 +77,9 @@ pub const DRAINS: &[Scenario] = &[
 const CROWD: Trouble = Trouble::Crowd { replicas: 6, start: 8 };
 
 fn all(inner: &mut Inner, now: Timestamp, list: &[Trouble]) {
-    list.iter().for_each(|trouble| trouble.prepare(inner, now));
+    for trouble in list {
+        trouble.prepare(inner, now);
+    }
 }
 
 async fn drain(stage: &Stage) {

@@ -12,9 +12,9 @@ mod replica;
 pub mod scenario;
 mod seats;
 mod shell;
-pub mod troubles;
 #[cfg(test)]
 mod tests;
+pub mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -134,12 +134,16 @@ impl Stage {
             let mut inner = cluster.lock();
             cluster::healthy(&mut inner, plan.seed, clock.now());
             (scenario.prepare)(&mut inner, clock.now());
-            plan.troubles.iter().for_each(|trouble| trouble.prepare(&mut inner, clock.now()));
+            for trouble in &plan.troubles {
+                trouble.prepare(&mut inner, clock.now());
+            }
             for (name, node) in REPLICAS.iter().zip(scenario.seats.into_iter().flatten()) {
                 inner.store.seed(seats::pod(name, Some(node)), clock.now());
             }
             let mut pace = cluster::pace();
-            plan.troubles.iter().for_each(|trouble| trouble.pace(&mut pace));
+            for trouble in &plan.troubles {
+                trouble.pace(&mut pace);
+            }
             World::new(plan.seed, pace, &inner.store, clock.now())
         };
         Self {

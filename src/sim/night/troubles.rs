@@ -69,7 +69,11 @@ impl Trouble {
             }
             Self::Primary(after) => primary(inner, now, after),
             Self::Successors => {
-                seed(inner, now, &set("StatefulSet", "ledger", "default", 3, &template("ledger", &json!({}), &[], false)));
+                seed(
+                    inner,
+                    now,
+                    &set("StatefulSet", "ledger", "default", 3, &template("ledger", &json!({}), &[], false)),
+                );
                 seed(inner, now, &budget("ledger", &json!({"maxUnavailable": 1, "selector": app("ledger")})));
             }
             Self::Webhook(left) => {
@@ -132,7 +136,8 @@ pub fn relent(inner: &mut Inner, now: Timestamp) {
     if inner.store.object(&key).is_some() {
         let context = crate::store::Context::new(now, "namespace-controller");
         // It may be ending already.
-        let _ended = inner.store.delete(&kind, "leaving", "leaving-0", &crate::store::DeleteOptions::default(), &context);
+        let _ended =
+            inner.store.delete(&kind, "leaving", "leaving-0", &crate::store::DeleteOptions::default(), &context);
     }
 }
 

@@ -45,7 +45,8 @@ impl Store {
         context: &Context,
     ) -> Result<(), EvictionRefused> {
         let kind = self.kinds.find("", "v1", "pods").cloned().ok_or(Refusal::UnknownPath)?;
-        let ends = self.object(&ObjectKey::new("", "namespaces", "", namespace)).is_some_and(|it| object::is_deleting(it));
+        let ends =
+            self.object(&ObjectKey::new("", "namespaces", "", namespace)).is_some_and(|it| object::is_deleting(it));
         if ends {
             return Err(Refusal::namespace_terminating(&kind, name, namespace).into());
         }

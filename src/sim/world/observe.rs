@@ -22,7 +22,8 @@ pub fn follow(
             let mut found = vec![(settings.reaction, Due::Workload(key.clone()))];
             found.extend(owner(key, after.or(before)).map(|owner| (settings.reaction, Due::Workload(owner))));
             // An operator that has nothing to move looks again, as it would after any change of a node.
-            found.extend(after.and_then(|set| Some((seconds(set, SWITCHOVER_ANNOTATION)?, Due::Operator(key.clone())))));
+            found
+                .extend(after.and_then(|set| Some((seconds(set, SWITCHOVER_ANNOTATION)?, Due::Operator(key.clone())))));
             found
         }
         ("policy", "poddisruptionbudgets") => vec![(settings.budget_lag, Due::Budgets)],

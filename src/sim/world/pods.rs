@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{
-    ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, Due, STUCK_ANNOTATION, State, Write, nodes, observe,
-};
+use super::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, Due, STUCK_ANNOTATION, State, Write, nodes, observe};
 use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 

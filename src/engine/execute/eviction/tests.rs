@@ -104,7 +104,11 @@ fn every_other_answer_is_told_by_its_cause() {
         ("invalid", status(422, "Invalid", "invalid", Value::Null), "invalid"),
         ("etcd", status(500, "InternalError", "etcdserver: request timed out", Value::Null), "transient"),
         ("conflicts", status(504, "Timeout", "couldn't update PodDisruptionBudget", Value::Null), "transient"),
-        ("a webhook that does not answer", status(500, "InternalError", "failed calling webhook", json!({})), "transient"),
+        (
+            "a webhook that does not answer",
+            status(500, "InternalError", "failed calling webhook", json!({})),
+            "transient",
+        ),
         ("a gateway", plain(502, None, "Bad Gateway"), "transient"),
         ("a redirect", plain(302, None, ""), "unknown"),
         ("a teapot", plain(418, None, ""), "unknown"),

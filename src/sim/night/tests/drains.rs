@@ -32,7 +32,8 @@ fn hot(night: &Night) -> Vec<String> {
     for (uid, at) in evictions_of(&night.history) {
         by_uid.entry(uid).or_default().push(at);
     }
-    let crowded = |times: &Vec<Timestamp>| times.windows(13).any(|some| some[12].duration_since(some[0]).as_secs() < 10);
+    let crowded =
+        |times: &Vec<Timestamp>| times.windows(13).any(|some| some[12].duration_since(some[0]).as_secs() < 10);
     by_uid.into_iter().filter(|(_, times)| crowded(times)).map(|(uid, _)| uid).collect()
 }
 
