@@ -32,6 +32,12 @@ impl Clock {
     }
 }
 
+/// Monotonic time: to tell how long something took.
+#[must_use]
+pub fn monotonic() -> Instant {
+    Instant::now()
+}
+
 /// Waits in virtual time; the one sleep of the simulated cluster. A test that pauses time does not wait.
 #[expect(clippy::disallowed_methods, reason = "the simulated cluster is itself the outside that others wait for")]
 pub fn sleep(duration: std::time::Duration) -> tokio::time::Sleep {

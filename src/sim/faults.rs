@@ -59,11 +59,31 @@ pub struct Chances {
     pub delay: u32,
 }
 
+/// How likely each fault is in a thousand evictions, beside what befalls every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EvictionChances {
+    /// 429 with Retry-After and without a budget's cause.
+    pub throttled: u32,
+    /// 504: others wrote the budget at the same time, again and again.
+    pub timeout: u32,
+    /// 409.
+    pub conflict: u32,
+    /// [`Fault::LoseAnswer`]
+    pub lose_answer: u32,
+    /// [`Fault::HangAfter`]
+    pub hang_after: u32,
+    /// [`Fault::HangBefore`]
+    pub hang_before: u32,
+    /// A delay of up to five seconds.
+    pub delay: u32,
+}
+
 /// The faults of a night.
 #[derive(Debug)]
 pub struct Faults {
     random: Random,
     chances: Chances,
+    evictions: EvictionChances,
     clients: BTreeSet<String>,
     script: BTreeMap<(String, u64), Fault>,
     writes: BTreeMap<String, u64>,
@@ -86,6 +106,7 @@ impl Faults {
         Self {
             random: Random::new(seed),
             chances,
+            evictions: EvictionChances::default(),
             clients: clients.iter().map(|client| (*client).to_owned()).collect(),
             script: BTreeMap::new(),
             writes: BTreeMap::new(),
@@ -101,9 +122,36 @@ impl Faults {
         self.script.insert((client.to_owned(), k), fault);
     }
 
+    /// The chances of evictions.
+    pub const fn on_evictions(&mut self, chances: EvictionChances) {
+        self.evictions = chances;
+    }
+
+    /// What happens to the next eviction of a client, beside what befalls every request.
+    pub fn next_eviction(&mut self, client: &str) -> Option<Fault> {
+        // Where there is no chance none is drawn: a night without them stays what it was.
+        if self.evictions == EvictionChances::default() || !self.clients.contains(client) {
+            return None;
+        }
+        let chances = self.evictions;
+        let table = [
+            (chances.throttled, Fault::Refuse(429)),
+            (chances.timeout, Fault::Refuse(504)),
+            (chances.conflict, Fault::Refuse(409)),
+            (chances.lose_answer, Fault::LoseAnswer),
+            (chances.hang_after, Fault::HangAfter),
+            (chances.hang_before, Fault::HangBefore),
+            (chances.delay, Fault::Delay(Duration::from_millis(1 + self.random.below(5000)))),
+        ];
+        let drawn = table.into_iter().find(|(per_mille, _)| self.random.chance(*per_mille))?.1;
+        *self.hits.entry("on-an-eviction").or_insert(0) += 1;
+        Some(self.hit(drawn))
+    }
+
     /// Switches chance off: the time after which everything must heal.
     pub fn heal(&mut self) {
         self.chances = Chances::default();
+        self.evictions = EvictionChances::default();
         self.script.clear();
     }
 

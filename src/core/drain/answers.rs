@@ -1,11 +1,10 @@
 //! What the API said to the evictions of this process, and how long each answer counts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Answer, Answered, Eviction, Lane};
-use super::view::View;
 use super::wait::Wait;
 
 /// Milliseconds that the first answer of a kind holds its pod or lane, and the most after many.
@@ -26,7 +25,7 @@ const LAG: Pace = (5_000, 5_000);
 /// Load shedding without a `Retry-After`, and the longest that one is believed.
 const THROTTLED: Pace = (1_000, 60_000);
 
-/// Pods that are remembered at most; a node has a few hundred.
+/// Pods, and lanes, that are remembered at most; a node has a few hundred.
 const LIMIT: usize = 2_000;
 
 /// What the API said to the evictions of this process.
@@ -38,16 +37,16 @@ pub struct Answers {
     accepted: BTreeMap<Lane, String>,
     on_their_way: BTreeMap<String, Eviction>,
     throttled: Option<(Timestamp, u32)>,
+    /// How many answers there were.
+    count: u64,
 }
 
 /// The last answer, and how often it was the same in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
-    answer: Answer,
-    at: Timestamp,
+    answered: Answered,
     times: u32,
-    lane: Lane,
-    basis: String,
+    number: u64,
 }
 
 /// How long the `times`th answer in a row holds: doubled each time, up to a limit.
@@ -75,47 +74,59 @@ impl Answers {
 
     /// Takes an answer.
     pub fn note(&mut self, answered: Answered) {
-        let Answered { eviction, answer, at } = answered;
-        let Eviction { uid, lane, basis, .. } = eviction;
-        self.on_their_way.remove(&uid);
-        let throttled = matches!(answer, Answer::Throttled { .. });
-        if let Answer::Throttled { retry_after_seconds } = &answer {
-            let times = self.throttled.map_or(0, |(_, times)| times).saturating_add(1);
-            let asked =
-                retry_after_seconds.map(|seconds| SignedDuration::from_secs(seconds.clamp(1, THROTTLED.1 / 1_000)));
-            self.throttled = Some((at + asked.unwrap_or_else(|| hold(THROTTLED, times)), times));
-        }
-        let again = |known: Option<&Told>| {
-            let same = known.is_some_and(|known| known.answer.category() == answer.category());
-            known.filter(|_| same).map_or(1, |known| known.times.saturating_add(1))
+        let Answered { eviction: Eviction { uid, lane, basis, .. }, answer, at } = &answered;
+        self.on_their_way.remove(uid);
+        self.count += 1;
+        self.throttled = match answer {
+            Answer::Throttled { retry_after_seconds } => {
+                let times = self.throttled.map_or(1, |(_, times)| times.saturating_add(1));
+                let most = THROTTLED.1 / 1_000;
+                let asked = retry_after_seconds.map(|seconds| SignedDuration::from_secs(seconds.clamp(1, most)));
+                Some((*at + asked.unwrap_or_else(|| hold(THROTTLED, times)), times))
+            }
+            _ => None,
         };
-        let told = |times| Told { answer: answer.clone(), at, times, lane: lane.clone(), basis: basis.clone() };
-        if matches!(answer, Answer::RefusedByBudget { .. }) {
-            let times = again(self.lanes.get(&lane));
-            self.lanes.insert(lane.clone(), told(times));
-        } else if matches!(answer, Answer::Accepted) {
-            self.lanes.remove(&lane);
-            self.accepted.insert(lane.clone(), basis.clone());
+        let told = |known: Option<&Told>| {
+            let same = known.filter(|known| known.answered.answer.category() == answer.category());
+            let times = same.map_or(1, |known| known.times.saturating_add(1));
+            Told { answered: answered.clone(), times, number: self.count }
+        };
+        match answer {
+            Answer::RefusedByBudget { .. } => {
+                let told = told(self.lanes.get(lane));
+                self.lanes.insert(lane.clone(), told);
+            }
+            Answer::Accepted => {
+                self.lanes.remove(lane);
+                self.accepted.insert(lane.clone(), basis.clone());
+            }
+            _ => {}
         }
-        if !throttled {
-            self.throttled = None;
-        }
-        let times = again(self.pods.get(&uid));
-        self.pods.insert(uid, told(times));
+        let told = told(self.pods.get(uid));
+        self.pods.insert(uid.clone(), told);
+        self.stay_bounded();
+    }
+
+    fn stay_bounded(&mut self) {
         while self.pods.len() > LIMIT {
-            let oldest = self.pods.iter().min_by_key(|(_, told)| told.at).map(|(uid, _)| uid.clone());
+            let oldest = self.pods.iter().min_by_key(|(_, told)| told.number).map(|(uid, _)| uid.clone());
             let Some(oldest) = oldest else { break };
             self.pods.remove(&oldest);
         }
+        while self.lanes.len() > LIMIT {
+            self.lanes.pop_first();
+        }
+        while self.accepted.len() > LIMIT {
+            self.accepted.pop_first();
+        }
     }
 
-    /// Forgets pods and lanes that are not on the node any more.
-    pub fn keep_only(&mut self, view: &View<'_>) {
-        let uids = view.uids();
-        let lanes: BTreeSet<&Lane> = view.entries.iter().map(|entry| &entry.lane).collect();
-        self.pods.retain(|uid, _| uids.contains(uid.as_str()));
-        self.lanes.retain(|lane, _| lanes.contains(lane));
-        self.accepted.retain(|lane, _| lanes.contains(lane));
+    /// The last answer for each pod, oldest first.
+    #[must_use]
+    pub fn last(&self) -> Vec<&Answered> {
+        let mut all: Vec<&Told> = self.pods.values().collect();
+        all.sort_by_key(|told| told.number);
+        all.into_iter().map(|told| &told.answered).collect()
     }
 
     /// Whether what the lane's last accepted eviction was decided on is still as it was then: its outcome is not in it.
@@ -126,14 +137,17 @@ impl Answers {
     /// How many evictions of a lane were accepted since its budget was asked for, or have no answer yet: it may not show
     /// them.
     pub(super) fn taken_since(&self, lane: &Lane, at: Timestamp) -> i64 {
-        let newer = |told: &&Told| told.answer == Answer::Accepted && told.lane == *lane && told.at >= at;
+        let newer = |told: &&Told| {
+            let Answered { eviction, answer, at: answered_at } = &told.answered;
+            *answer == Answer::Accepted && eviction.lane == *lane && *answered_at >= at
+        };
         let flying = self.on_their_way.values().filter(|eviction| eviction.lane == *lane).count();
         i64::try_from(self.pods.values().filter(newer).count().saturating_add(flying)).unwrap_or(i64::MAX)
     }
 
     /// An answer after which nothing is tried again: a right is missing, or we are wrong.
     pub(super) fn fatal(&self, uid: &str) -> Option<String> {
-        match &self.pods.get(uid)?.answer {
+        match &self.pods.get(uid)?.answered.answer {
             Answer::Forbidden { message } => Some(format!("maint may not evict: {message}")),
             Answer::Invalid { message } => Some(format!("the API server does not accept the eviction: {message}")),
             _ => None,
@@ -148,10 +162,11 @@ impl Answers {
     /// Whether the lane still waits after a refusal by its budget, of which this is the present `resourceVersion`.
     pub(super) fn lane_waits(&self, lane: &Lane, version: &str, now: Timestamp) -> Option<Wait> {
         let told = self.lanes.get(lane)?;
-        let Answer::RefusedByBudget { budget, message, retry_after_seconds } = &told.answer else { return None };
-        let changed = !told.basis.is_empty() && told.basis != version;
+        let Answered { eviction, answer, at } = &told.answered;
+        let Answer::RefusedByBudget { budget, message, retry_after_seconds } = answer else { return None };
+        let changed = !eviction.basis.is_empty() && eviction.basis != version;
         let asked = retry_after_seconds.map(|seconds| SignedDuration::from_secs(seconds.clamp(1, BUDGET.1 / 1_000)));
-        let until = told.at + asked.unwrap_or_else(|| hold(BUDGET, told.times));
+        let until = *at + asked.unwrap_or_else(|| hold(BUDGET, told.times));
         let wait = Wait::Refused { budget: budget.clone(), message: message.clone(), until };
         (!changed && now < until).then_some(wait)
     }
@@ -159,14 +174,15 @@ impl Answers {
     /// Whether the pod still waits after its own last answer; `listed_at` is when the pods were asked for.
     pub(super) fn pod_waits(&self, uid: &str, listed_at: Timestamp, now: Timestamp) -> Option<Wait> {
         let told = self.pods.get(uid)?;
+        let Answered { answer, at, .. } = &told.answered;
         let failed = |lead: &str, message: &str, pace: Pace| {
-            let until = told.at + hold(pace, told.times);
+            let until = *at + hold(pace, told.times);
             let wait = Wait::Failed { lead: lead.to_owned(), message: message.to_owned(), until };
             (now < until).then_some(wait)
         };
-        match &told.answer {
+        match answer {
             Answer::Accepted | Answer::Gone => {
-                let lags = listed_at <= told.at || now < told.at + hold(LAG, 1);
+                let lags = listed_at <= *at || now < *at + hold(LAG, 1);
                 lags.then_some(Wait::Accepted)
             }
             Answer::NamespaceTerminating => Some(Wait::NamespaceTerminating),

@@ -1,6 +1,6 @@
 //! One look at a node: every pod of it, with what becomes of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
@@ -230,12 +230,6 @@ impl<'a> View<'a> {
     /// The pods that have to leave, also those that never will, in the order in which they go.
     pub fn going(&self) -> impl Iterator<Item = &Entry<'a>> {
         self.entries.iter().filter(|entry| !matches!(entry.class, Class::Stays(_)))
-    }
-
-    /// The uids of all pods.
-    #[must_use]
-    pub fn uids(&self) -> BTreeSet<&'a str> {
-        self.entries.iter().map(|entry| entry.pod.metadata.uid.as_str()).collect()
     }
 }
 

@@ -102,6 +102,12 @@ impl Wait {
             || matches!(self, Self::Refused { .. })
     }
 
+    /// It may go when a budget changes.
+    #[must_use]
+    pub const fn is_parked(&self) -> bool {
+        matches!(self, Self::Budget(_) | Self::Refused { .. })
+    }
+
     /// The part that stays the same while it waits for the same thing.
     #[must_use]
     pub fn lead(&self) -> String {

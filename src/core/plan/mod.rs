@@ -77,6 +77,7 @@ use jiff::Timestamp;
 use crate::api::record::{Maintenance, MaintenanceStatus};
 use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::config::Settings;
+use crate::drain::Answers;
 use crate::facts::Facts;
 
 pub use act::{Act, LockChange, SetLock};
@@ -103,8 +104,8 @@ pub struct StepInput<'a> {
     pub settings: &'a Settings,
     /// The leader's term.
     pub term: i64,
-    /// Evictions that were refused in this phase, as `pod: why`, newest wording only.
-    pub refusals: &'a [String],
+    /// What the API answered to evictions of this run, and which of them have no answer yet.
+    pub answers: &'a Answers,
     /// Where our own pod runs; none where that is not known.
     pub seat: Option<&'a OwnSeat>,
     /// Now.
@@ -120,6 +121,8 @@ pub struct Step {
     pub acts: Vec<Act>,
     /// When to look again at the latest.
     pub wake_at: Timestamp,
+    /// Some pod waits for a budget: a change of one is worth a look.
+    pub waits_for_budgets: bool,
     /// The run is over and nothing of ours is left.
     pub done: bool,
     /// It may start, but not under this leader, whose pod runs on the target: another replica is to lead.

@@ -15,8 +15,9 @@ use crate::runtime::Clock;
 
 /// Limit for TCP and TLS, in seconds.
 const CONNECT_SECONDS: u64 = 5;
-/// Limit for silence while an answer is awaited, in seconds.
-const READ_SECONDS: u64 = 15;
+/// Limit for silence while an answer is awaited, in seconds. Each call has a shorter one of its own; the longest are an
+/// eviction, which a webhook may hold for 30 s, and a watch, whose silence counts as its end after 45 s.
+const READ_SECONDS: u64 = 50;
 /// Limit for a request that is not taken, in seconds.
 const WRITE_SECONDS: u64 = 15;
 /// Limit of the first question to a cluster, in seconds.

@@ -12,7 +12,9 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::aside::{Aside, Herald};
+use super::evictions::Evictions;
 use super::outbox::{Courier, Outbox};
+use super::pods::Pods;
 use super::records::Records;
 use super::watch::{Changed, Watched, Watches, watch};
 use super::wishes::{Wishes, watch_annotations};
@@ -160,6 +162,8 @@ where
                 outbox: Outbox::new(Arc::clone(&self.courier), name.clone(), Arc::clone(&wake)),
                 seat: self.seat.clone(),
                 herald: Herald::new(self.aside.clone()),
+                evictions: Evictions::default(),
+                pods: Pods::new(self.watches.clone(), record.spec.node_name.clone()),
             };
             let handle = self.env.tasks.spawn(driver.run());
             let watching = self.watch_node(&record.spec.node_name, Arc::clone(&wake));
@@ -185,7 +189,7 @@ where
                 // What a driver itself wrote wakes nobody: it would look at the whole world once more after each write,
                 // and where that look writes again, for ever.
                 // kured's question is another replica's to write down.
-                let Changed { name, asked, mut annotations } = record;
+                let Changed { name, asked, mut annotations, .. } = record;
                 let seen = (asked, annotations.remove(names::ANNOTATION_ASKED));
                 // A full queue means that the controller is awake already; the name comes again with the next watch.
                 if known.get(&name) != Some(&seen) && changed.try_send(Woken::Record(name.clone())).is_ok() {

@@ -7,13 +7,15 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
-use maint_core::plan::{self, OwnSeat, Step, StepInput};
+use maint_core::plan::{self, Act, OwnSeat, Step, StepInput};
 use tokio::sync::{Mutex, Notify};
 
 use super::aside::Herald;
+use super::evictions::{Evictions, Wire};
 use super::outbox::Outbox;
+use super::pods::Pods;
 use super::records::Records;
-use crate::execute::{Fenced, WriteError};
+use crate::execute::Fenced;
 use crate::lead::LeaseGuard;
 use crate::ports::{Observe, Wanted};
 use crate::runtime::{Clock, Instant};
@@ -70,6 +72,10 @@ pub struct Driver<O, F, R> {
     pub seat: Option<OwnSeat>,
     /// Tells and remembers beside the run.
     pub(super) herald: Herald,
+    /// Evictions on their way.
+    pub(super) evictions: Evictions,
+    /// What a watch shows of the node's pods.
+    pub(super) pods: Pods,
 }
 
 /// Waits between tries that failed, longer each time. Without jitter: one driver writes a record, so nobody else comes
@@ -91,19 +97,33 @@ enum Turn {
 }
 
 impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
-    /// Runs until the run is over, the record is gone, or the lease is.
+    /// Runs until the run is over, the record is gone, or the lease is. Evictions are on their way beside the loop; none
+    /// of them outlives it.
     pub async fn run(mut self) -> DriverEnd {
         let lost = self.guard.child_token();
-        let mut refusals: Vec<String> = Vec::new();
+        let (ports, guard, clock) = (Arc::clone(&self.ports), self.guard.clone(), self.clock.clone());
+        let (evictions, pods, wake) = (self.evictions.clone(), self.pods.clone(), Arc::clone(&self.wake));
+        let at_a_time = self.settings.run.parallel_evictions;
+        let wire = Wire { fenced: &ports.fenced, guard: &guard, clock: &clock, pods: &pods, at_a_time, wake: &wake };
+        let budget = || {
+            if evictions.waits_for_budget() {
+                wake.notify_one();
+            }
+        };
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => DriverEnd::LeaseLost,
+            end = self.drive() => end,
+            never = evictions.send(&wire) => match never {},
+            never = pods.keep(&clock, &wake, budget) => match never {},
+        }
+    }
+
+    async fn drive(&mut self) -> DriverEnd {
         let mut last_write: Option<Instant> = None;
         let mut retry = retries();
         loop {
-            let turn = tokio::select! {
-                biased;
-                () = lost.cancelled() => return DriverEnd::LeaseLost,
-                turn = self.turn(&mut refusals, &mut last_write) => turn,
-            };
-            let wait = match turn {
+            let wait = match self.turn(&mut last_write).await {
                 Turn::End(end) => return end,
                 Turn::WaitUntil(at) => {
                     retry = retries();
@@ -114,14 +134,13 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             };
             tokio::select! {
                 biased;
-                () = lost.cancelled() => return DriverEnd::LeaseLost,
                 () = self.wake.notified() => {}
                 () = self.clock.sleep(wait) => {}
             }
         }
     }
 
-    async fn turn(&mut self, refusals: &mut Vec<String>, last_write: &mut Option<Instant>) -> Turn {
+    async fn turn(&mut self, last_write: &mut Option<Instant>) -> Turn {
         let record = match self.ports.records.get(&self.name).await {
             Ok(Some(record)) => record,
             Ok(None) => return Turn::End(DriverEnd::Gone),
@@ -137,7 +156,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let pending = plan::phase_of(&record) == Phase::Pending;
         let start = Arc::clone(&self.start);
         let _starting = if pending { Some(start.lock().await) } else { None };
-        let step = self.decide(&record, refusals, term).await;
+        let step = self.decide(&record, term).await;
         let old = record.status.clone();
         let record = match self.write(record, step.status.clone(), last_write).await {
             Ok(record) => record,
@@ -147,19 +166,8 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         if step.hand_over {
             return Turn::End(DriverEnd::HandOver);
         }
-        refusals.clear();
-        for act in &step.acts {
-            tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
-            match self.ports.fenced.perform(&self.guard, &record, act).await {
-                Ok(performed) => {
-                    refusals.extend(performed.refused.into_iter().map(|(pod, why)| format!("{pod}: {why}")));
-                }
-                Err(WriteError::NotLeading(_)) => return Turn::Retry,
-                Err(error) => {
-                    refusals.push(format!("{}: {error}", act.as_str()));
-                    return Turn::Retry;
-                }
-            }
+        if let Some(turn) = self.act(&record, &step).await {
+            return turn;
         }
         if step.done && self.outbox.is_settled(record.status.as_ref(), self.clock.now()) {
             return Turn::End(DriverEnd::Done);
@@ -167,17 +175,45 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         Turn::WaitUntil(step.wake_at)
     }
 
-    async fn decide(&mut self, record: &Maintenance, refusals: &[String], term: i64) -> Step {
+    /// Does what a step asks for. Evictions are only handed over; every other act waits until none is on its way.
+    async fn act(&self, record: &Maintenance, step: &Step) -> Option<Turn> {
+        let drains = matches!(plan::phase_of(record), Phase::Cordoning | Phase::Draining | Phase::Acting);
+        self.pods.want(drains);
+        if !drains {
+            self.evictions.forget();
+        }
+        let evictions = step.acts.iter().find_map(|act| match act {
+            Act::Evict(evictions) => Some(evictions.as_slice()),
+            _ => None,
+        });
+        self.evictions.ask(evictions.unwrap_or_default(), &self.clock);
+        self.evictions.park(step.waits_for_budgets);
+        for act in &step.acts {
+            tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
+            if matches!(act, Act::Evict(_)) {
+                continue;
+            }
+            self.evictions.quiet().await;
+            if let Err(error) = self.ports.fenced.perform(&self.guard, record, act).await {
+                tracing::info!(record = self.name, act = act.as_str(), category = error.category(), %error, "did not act");
+                return Some(Turn::Retry);
+            }
+        }
+        None
+    }
+
+    async fn decide(&mut self, record: &Maintenance, term: i64) -> Step {
         let wanted = plan::wanted(record, &self.settings);
         let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node), every_pair: false };
         let facts = self.ports.observe.observe(&wanted).await;
         let now = self.clock.now();
+        let answers = self.evictions.answers();
         let mut step = plan::step(&StepInput {
             record,
             facts: &facts,
             settings: &self.settings,
             term,
-            refusals,
+            answers: &answers,
             seat: self.seat.as_ref(),
             now,
         });

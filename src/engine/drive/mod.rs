@@ -7,8 +7,10 @@
 mod aside;
 mod controller;
 mod driver;
+mod evictions;
 mod keeper;
 mod outbox;
+mod pods;
 mod records;
 mod reporter;
 mod watch;

@@ -16,6 +16,9 @@ use crate::runtime::Clock;
 /// Path of all DaemonSets.
 const DAEMON_SETS: &str = "/apis/apps/v1/daemonsets";
 
+/// Path of all PodDisruptionBudgets.
+const BUDGETS: &str = "/apis/policy/v1/poddisruptionbudgets";
+
 /// The server ends the watch after this long; then it begins anew, which also finds dead connections.
 const SERVER_LIMIT: Duration = Duration::from_secs(40);
 /// Silence after which the connection counts as dead.
@@ -30,6 +33,10 @@ const LINE_LIMIT: usize = 8 * 1024 * 1024;
 pub struct Changed {
     /// `namespace/name`, or the name alone.
     pub name: String,
+    /// Its uid; "" where it has none.
+    pub uid: String,
+    /// Whether it is gone, or is no longer among what is watched.
+    pub gone: bool,
     /// What somebody else than the writer of its status can have changed: the generation (spec), and whether it is
     /// being deleted.
     pub asked: (i64, bool),
@@ -44,6 +51,10 @@ pub enum Watched {
     Records,
     /// The node of this name.
     Node(String),
+    /// The pods on the node of this name.
+    PodsOn(String),
+    /// All PodDisruptionBudgets.
+    Budgets,
     /// All DaemonSets, kured's among them.
     DaemonSets,
 }
@@ -64,8 +75,25 @@ pub(super) async fn watch(
     watched: &Watched,
     mut changed: impl FnMut(Changed) + Send,
 ) {
+    let event = |event: Option<Changed>| {
+        if let Some(change) = event {
+            changed(change);
+        }
+    };
+    watch_whole(watches, clock, watched, event).await;
+}
+
+/// The same; `event` gets none where the watch ended: what changes until it begins anew is not told.
+pub(super) async fn watch_whole(
+    watches: &dyn Watches,
+    clock: &Clock,
+    watched: &Watched,
+    mut event: impl FnMut(Option<Changed>) + Send,
+) {
     loop {
-        if let Err(why) = once(watches, clock, watched, &mut changed).await {
+        let ended = once(watches, clock, watched, &mut |change| event(Some(change))).await;
+        event(None);
+        if let Err(why) = ended {
             tracing::debug!(?watched, why, "the watch begins anew");
             clock.sleep(PAUSE).await;
         }
@@ -102,6 +130,8 @@ impl Watches for KubeWatches {
         let (path, separator) = match watched {
             Watched::Records => (RECORDS.to_owned(), '?'),
             Watched::Node(name) => (format!("/api/v1/nodes?fieldSelector=metadata.name%3D{name}"), '&'),
+            Watched::PodsOn(node) => (format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"), '&'),
+            Watched::Budgets => (BUDGETS.to_owned(), '?'),
             Watched::DaemonSets => (DAEMON_SETS.to_owned(), '?'),
         };
         let uri = format!("{path}{separator}watch=1&timeoutSeconds={}", limit.as_secs());
@@ -153,13 +183,14 @@ impl Lines {
 /// What a line tells; none for one that names no object, such as an error.
 fn tell(line: &[u8]) -> Option<Changed> {
     let event: Value = serde_json::from_slice(line).ok()?;
-    Changed::of(event.get("object")?)
+    let gone = event.get("type").and_then(Value::as_str) == Some("DELETED");
+    Changed::of(event.get("object")?, gone)
 }
 
 impl Changed {
     /// Of an object; none if it has no name.
     #[must_use]
-    pub fn of(object: &Value) -> Option<Self> {
+    pub fn of(object: &Value, gone: bool) -> Option<Self> {
         let metadata = object.get("metadata")?;
         let name = metadata.get("name")?.as_str()?;
         let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
@@ -173,7 +204,8 @@ impl Changed {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),
         };
-        Some(Self { name, asked: (generation, deleting), annotations })
+        let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(Self { name, uid, gone, asked: (generation, deleting), annotations })
     }
 }
 
@@ -195,9 +227,17 @@ mod tests {
             ("rubbish", None),
         ];
         for (line, wanted) in rows {
-            let wanted =
-                wanted.map(|(name, asked)| Changed { name: name.to_owned(), asked, annotations: BTreeMap::new() });
-            assert_eq!(tell(line.as_bytes()), wanted, "{line}");
+            let found = tell(line.as_bytes());
+            let found = found.as_ref().map(|changed| (changed.name.as_str(), changed.asked));
+            assert_eq!(found, wanted, "{line}");
+        }
+        for (line, wanted) in [
+            (r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","uid":"u"}}}"#, ("u", false)),
+            (r#"{"type":"DELETED","object":{"metadata":{"name":"a","uid":"u"}}}"#, ("u", true)),
+            (r#"{"type":"DELETED","object":{"metadata":{"name":"a"}}}"#, ("", true)),
+        ] {
+            let found = tell(line.as_bytes()).map(|changed| (changed.uid, changed.gone));
+            assert_eq!(found, Some((wanted.0.to_owned(), wanted.1)), "{line}");
         }
         let line = r#"{"object":{"metadata":{"name":"a","annotations":{"k":"v","kubectl.kubernetes.io/last":"x"}}}}"#;
         let found = tell(line.as_bytes()).map(|changed| changed.annotations);

@@ -39,10 +39,51 @@ impl Form {
     }
 }
 
+/// An answer as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// HTTP code.
+    pub code: u16,
+    /// `Retry-After` in seconds; a date there is none.
+    pub retry_after_seconds: Option<i64>,
+    /// The body, if it is JSON.
+    pub document: Option<Arc<Value>>,
+    /// The body's first 200 characters, if it is no JSON: an API server that sheds load answers in plain text.
+    pub text: String,
+}
+
+impl Reply {
+    /// The document of a 2xx answer.
+    ///
+    /// # Errors
+    /// Of any other answer; see [`WriteError::of_answer`].
+    pub fn into_document(self) -> Result<Arc<Value>, WriteError> {
+        let code = self.code;
+        if (200..300).contains(&code) {
+            return self.document.ok_or_else(|| WriteError::Server(format!("{code} without JSON")));
+        }
+        let said = self.document.as_deref().and_then(message_of);
+        Err(WriteError::of_answer(code, said.unwrap_or(self.text)))
+    }
+}
+
 /// One request to the API and its answer, both documents: what fenced writes and requests of people rest on. A kube
 /// client carries them as text; a world in memory takes them as they are.
 pub trait Calls: Send + Sync {
-    /// Sends a request and waits for its answer, at most [`WRITE_LIMIT`]. Nothing is retried.
+    /// Sends a request and waits for its answer, whatever it says, at most so long. Nothing is retried.
+    ///
+    /// # Errors
+    /// Without an answer: [`WriteError::TimedOut`], [`WriteError::Transport`].
+    fn exchange(
+        &self,
+        method: http::Method,
+        path: &str,
+        form: Form,
+        body: Option<Value>,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Reply, WriteError>> + Send;
+
+    /// Sends a write and waits for its answer, at most [`WRITE_LIMIT`].
     ///
     /// # Errors
     /// Whatever is not a 2xx answer with a document; see [`WriteError::of_answer`].
@@ -52,13 +93,20 @@ pub trait Calls: Send + Sync {
         path: &str,
         form: Form,
         body: Value,
-    ) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
+    ) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send {
+        async move { self.exchange(method, path, form, Some(body), WRITE_LIMIT).await?.into_document() }
+    }
 
     /// Reads one object, or one page of a list, in the same way.
     ///
     /// # Errors
     /// The same; without an answer nothing can have happened, see [`WriteError::of_read`].
-    fn read(&self, path: &str) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send;
+    fn read(&self, path: &str) -> impl Future<Output = Result<Arc<Value>, WriteError>> + Send {
+        async move {
+            let read = self.exchange(http::Method::GET, path, Form::Json, None, WRITE_LIMIT).await;
+            read.and_then(Reply::into_document).map_err(WriteError::of_read)
+        }
+    }
 }
 
 /// [`Calls`] through a kube client, which must not retry by itself.
@@ -77,17 +125,19 @@ impl KubeCalls {
 }
 
 impl Calls for KubeCalls {
-    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
-        send(&self.client, &self.clock, method, path, form, Some(&body)).await.map(Arc::new)
-    }
-
-    async fn read(&self, path: &str) -> Result<Arc<Value>, WriteError> {
-        let read = send(&self.client, &self.clock, http::Method::GET, path, Form::Json, None).await;
-        read.map(Arc::new).map_err(WriteError::of_read)
+    async fn exchange(
+        &self,
+        method: http::Method,
+        path: &str,
+        form: Form,
+        body: Option<Value>,
+        limit: Duration,
+    ) -> Result<Reply, WriteError> {
+        exchange(&self.client, &self.clock, (method, path), form, body.as_ref(), limit).await
     }
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads its answer, at most [`WRITE_LIMIT`].
 ///
 /// # Errors
 /// Whatever is not a 2xx answer with JSON.
@@ -99,6 +149,18 @@ pub async fn send(
     form: Form,
     body: Option<&Value>,
 ) -> Result<Value, WriteError> {
+    let reply = exchange(client, clock, (method, path), form, body, WRITE_LIMIT).await?;
+    Ok(Arc::unwrap_or_clone(reply.into_document()?))
+}
+
+async fn exchange(
+    client: &kube::Client,
+    clock: &Clock,
+    (method, path): (http::Method, &str),
+    form: Form,
+    body: Option<&Value>,
+    limit: Duration,
+) -> Result<Reply, WriteError> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
@@ -109,26 +171,25 @@ pub async fn send(
     let exchange = async {
         let response = client.send(request).await.map_err(|error| WriteError::Transport(error.to_string()))?;
         let code = response.status().as_u16();
+        let header = response.headers().get(http::header::RETRY_AFTER);
+        let retry_after_seconds = header.and_then(|value| value.to_str().ok()?.parse().ok());
         let bytes = Limited::new(response.into_body(), BODY_LIMIT)
             .collect()
             .await
             .map_err(|error| WriteError::Transport(error.to_string()))?
             .to_bytes();
-        Ok((code, bytes))
+        Ok((code, retry_after_seconds, bytes))
     };
-    let (code, bytes) = match clock.timeout(WRITE_LIMIT, exchange).await {
+    let (code, retry_after_seconds, bytes) = match clock.timeout(limit, exchange).await {
         Ok(answer) => answer?,
         Err(late) => return Err(WriteError::TimedOut { limit: late.limit }),
     };
-    let value: Option<Value> = serde_json::from_slice(&bytes).ok();
-    if (200..300).contains(&code) {
-        return value.ok_or_else(|| WriteError::Server(format!("{code} without JSON")));
-    }
-    let message = value
-        .as_ref()
-        .and_then(message_of)
-        .unwrap_or_else(|| String::from_utf8_lossy(&bytes).chars().take(200).collect());
-    Err(WriteError::of_answer(code, message))
+    let document: Option<Value> = serde_json::from_slice(&bytes).ok();
+    let text = match &document {
+        Some(document) if message_of(document).is_some() => String::new(),
+        _ => String::from_utf8_lossy(&bytes).chars().take(200).collect(),
+    };
+    Ok(Reply { code, retry_after_seconds, document: document.map(Arc::new), text })
 }
 
 /// The items of a page of a list, and the token of the next page; empty where this one is the last.

@@ -6,6 +6,7 @@
 mod action_pod;
 mod call;
 mod error;
+mod eviction;
 mod kured_lock;
 mod node;
 mod port;
@@ -19,16 +20,17 @@ use http::Method;
 use maint_core::api::names;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
-use maint_core::drain::Eviction;
+use maint_core::drain::{Answer, Eviction};
 use maint_core::plan::{Act, FINALIZER};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-pub use call::{Calls, Form, KubeCalls, WRITE_LIMIT, message_of, send};
+pub use call::{Calls, Form, KubeCalls, Reply, WRITE_LIMIT, message_of, send};
 pub(crate) use call::{name_in, page_of};
 pub use error::WriteError;
+pub use eviction::{EVICTION_LIMIT, Seen, answer_of};
 pub(crate) use kured_lock::patch as lock_patch;
-pub use port::{Fenced, Performed};
+pub use port::Fenced;
 pub use report::{KubeReports, REPORTS, Reports};
 pub use state::StateWrite;
 
@@ -79,46 +81,11 @@ impl<C: Calls> KubeFenced<C> {
         answer
     }
 
-    async fn evict(&self, guard: &LeaseGuard, eviction: &Eviction) -> Result<(), WriteError> {
-        let path = format!("/api/v1/namespaces/{}/pods/{}/eviction", eviction.namespace, eviction.name);
-        let body = json!({
-            "apiVersion": "policy/v1", "kind": "Eviction",
-            "metadata": {"name": eviction.name, "namespace": eviction.namespace},
-            "deleteOptions": {"preconditions": {"uid": eviction.uid}},
-        });
-        match self.call(guard, Method::POST, &path, Form::Json, body).await {
-            // Gone, or another pod of that name: either way this one is no longer there.
-            Ok(_) | Err(WriteError::NotFound(_) | WriteError::Conflict(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn evict_all(&self, guard: &LeaseGuard, evictions: &[Eviction]) -> Result<Performed, WriteError> {
-        let tries = evictions.iter().map(|eviction| async move { (eviction, self.evict(guard, eviction).await) });
-        let mut refused = Vec::new();
-        for (eviction, outcome) in futures_util::future::join_all(tries).await {
-            let name = format!("{}/{}", eviction.namespace, eviction.name);
-            match outcome {
-                Ok(()) => {}
-                Err(error @ WriteError::NotLeading(_)) => return Err(error),
-                Err(WriteError::Refused(why)) => refused.push((name, why)),
-                Err(error) => refused.push((name, error.to_string())),
-            }
-        }
-        Ok(Performed { refused })
-    }
-
-    async fn delete_pod(
-        &self,
-        guard: &LeaseGuard,
-        namespace: &str,
-        name: &str,
-        uid: &str,
-    ) -> Result<Performed, WriteError> {
+    async fn delete_pod(&self, guard: &LeaseGuard, namespace: &str, name: &str, uid: &str) -> Result<(), WriteError> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let body = json!({"preconditions": {"uid": uid}, "gracePeriodSeconds": 5});
         match self.call(guard, Method::DELETE, &path, Form::Json, body).await {
-            Ok(_) | Err(WriteError::NotFound(_)) => Ok(Performed::default()),
+            Ok(_) | Err(WriteError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -169,21 +136,31 @@ impl<C: Calls> Fenced for KubeFenced<C> {
         self.call(guard, Method::PATCH, &path, Form::Merge, body).await.map(drop)
     }
 
-    async fn perform(&self, guard: &LeaseGuard, record: &Maintenance, act: &Act) -> Result<Performed, WriteError> {
-        let done = |_: Arc<Value>| Performed::default();
+    async fn evict(
+        &self,
+        guard: &LeaseGuard,
+        node: &str,
+        eviction: &Eviction,
+        seen: Seen,
+    ) -> Result<Answer, WriteError> {
+        self.evict_one(guard, node, eviction, seen).await
+    }
+
+    async fn perform(&self, guard: &LeaseGuard, record: &Maintenance, act: &Act) -> Result<(), WriteError> {
         match act {
-            Act::AddFinalizer => self.finalizer(guard, record, true).await.map(done),
+            Act::AddFinalizer => self.finalizer(guard, record, true).await.map(drop),
             Act::RemoveFinalizer => match self.finalizer(guard, record, false).await {
-                Err(WriteError::NotFound(_)) => Ok(Performed::default()),
-                other => other.map(done),
+                Err(WriteError::NotFound(_)) => Ok(()),
+                other => other.map(drop),
             },
-            Act::Evict(evictions) => self.evict_all(guard, evictions).await,
+            // Each has an answer of its own, which is not to be lost.
+            Act::Evict(_) => Err(WriteError::Invalid("evictions are sent one by one".to_owned())),
             Act::CreateActionPod { name, node, boot_id } => {
                 let pod = action_pod::manifest(&self.settings.action.pod, name, node, boot_id);
                 let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", self.settings.action.pod.namespace);
                 match self.call(guard, Method::POST, &path, Form::Json, pod).await {
                     // It is there already: its name is the record's, so it is ours.
-                    Ok(_) | Err(WriteError::Conflict(_)) => Ok(Performed::default()),
+                    Ok(_) | Err(WriteError::Conflict(_)) => Ok(()),
                     Err(error) => Err(error),
                 }
             }
@@ -197,7 +174,7 @@ impl<C: Calls> Fenced for KubeFenced<C> {
                 let path = format!("/api/v1/namespaces/{}/pods?fieldManager=maint", settings.namespace);
                 match self.call(guard, Method::POST, &path, Form::Json, pod).await {
                     // It is there already: its name is the record's, so it is ours.
-                    Ok(_) | Err(WriteError::Conflict(_)) => Ok(Performed::default()),
+                    Ok(_) | Err(WriteError::Conflict(_)) => Ok(()),
                     Err(error) => Err(error),
                 }
             }
@@ -209,16 +186,16 @@ impl<C: Calls> Fenced for KubeFenced<C> {
                 match self.call(guard, Method::PATCH, &path, Form::Patch, kured_lock::patch(set)).await {
                     // The API server says this for a failed `test`, with no detail: somebody wrote first.
                     Err(WriteError::Invalid(message)) => Err(WriteError::Conflict(message)),
-                    other => other.map(done),
+                    other => other.map(drop),
                 }
             }
             Act::Cordon { node, .. }
             | Act::Uncordon { node, .. }
             | Act::DropOwner { node, .. }
             | Act::MarkProven { node, .. } => {
-                let Some(body) = node::patch(act) else { return Ok(Performed::default()) };
+                let Some(body) = node::patch(act) else { return Ok(()) };
                 let path = format!("/api/v1/nodes/{node}?fieldManager=maint");
-                self.call(guard, Method::PATCH, &path, Form::Merge, body).await.map(done)
+                self.call(guard, Method::PATCH, &path, Form::Merge, body).await.map(drop)
             }
         }
     }

@@ -3,17 +3,11 @@
 use std::future::Future;
 
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
+use maint_core::drain::{Answer, Eviction};
 use maint_core::plan::Act;
 
-use super::{StateWrite, WriteError};
+use super::{Seen, StateWrite, WriteError};
 use crate::lead::LeaseGuard;
-
-/// What came of an act.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Performed {
-    /// Parts that were refused for now, as (pod, why).
-    pub refused: Vec<(String, String)>,
-}
 
 /// Writes that change nodes, pods, the status of records and what the leader remembers.
 pub trait Fenced: Send + Sync {
@@ -38,7 +32,19 @@ pub trait Fenced: Send + Sync {
         write: &StateWrite,
     ) -> impl Future<Output = Result<(), WriteError>> + Send;
 
-    /// Does one act.
+    /// Evicts one pod of a node, guarded by its uid, and says what the API answered. Nothing is retried.
+    ///
+    /// # Errors
+    /// [`WriteError::NotLeading`]: nothing was sent.
+    fn evict(
+        &self,
+        guard: &LeaseGuard,
+        node: &str,
+        eviction: &Eviction,
+        seen: Seen,
+    ) -> impl Future<Output = Result<Answer, WriteError>> + Send;
+
+    /// Does one act, but for evictions, which have answers of their own.
     ///
     /// # Errors
     /// See [`WriteError`]; after each of them the caller looks at the world again.
@@ -47,5 +53,5 @@ pub trait Fenced: Send + Sync {
         guard: &LeaseGuard,
         record: &Maintenance,
         act: &Act,
-    ) -> impl Future<Output = Result<Performed, WriteError>> + Send;
+    ) -> impl Future<Output = Result<(), WriteError>> + Send;
 }

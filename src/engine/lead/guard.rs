@@ -68,6 +68,14 @@ impl LeaseGuard {
         Self(Arc::new(Shared { term, clock, token, validity: Mutex::new(validity) }))
     }
 
+    /// A guard of term 1 that is valid for so long.
+    #[cfg(test)]
+    pub(crate) fn of_test(clock: &Clock, lasts: Duration) -> Self {
+        let wall = SignedDuration::try_from(lasts).unwrap_or_default();
+        let validity = Validity { until: clock.instant() + lasts, wall_until: clock.now() + wall };
+        Self::new(Term(1), clock.clone(), validity)
+    }
+
     /// Asked right before each guarded call: does the tenure last longer than the call may take?
     ///
     /// # Errors

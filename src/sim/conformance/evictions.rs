@@ -21,8 +21,32 @@ behaviours!(
         evict_under_two_budgets_is_500_without_reason,
         evict_of_a_pending_pod_asks_no_budget,
         evict_honours_its_grace_period,
+        evict_of_a_finished_pod_asks_no_budget,
+        evict_of_a_pending_pod_asks_not_even_two_budgets,
+        evict_of_a_pending_pod_with_another_uid_is_409_after_10_s,
+        evict_with_another_uid_spends_the_budget_all_the_same,
+        evict_of_an_unready_pod_is_free_where_the_budget_is_met,
+        evict_of_an_unready_pod_below_the_budget_is_429,
+        evict_of_an_unready_pod_is_always_free_where_that_is_said,
+        evict_of_a_ready_pod_under_always_allow_asks_the_budget,
+        evict_of_an_unready_pod_with_another_uid_is_429,
+        evict_under_an_unobserved_budget_is_429_with_retry_after,
+        evict_under_a_budget_that_failed_to_sync_is_429,
+        evict_in_dry_run_counts_nothing,
+        evict_under_two_budgets_in_dry_run_is_500_too,
+        evict_under_a_budget_of_all_and_one_of_none_asks_one,
+        evict_without_kind_is_201,
+        evict_with_an_unknown_field_is_400_where_that_is_strict,
+        evict_with_a_grace_in_its_metadata_keeps_the_pods_own,
     ]
 );
+
+/// The behaviours that need a namespace of their own.
+pub(super) const IN_NAMESPACES: &[super::Behaviour] = &[super::Behaviour {
+    name: "evict_in_a_namespace_that_ends_is_403_with_a_cause",
+    needs: Needs::Namespaces,
+    run: |probe| Box::pin(evict_in_a_namespace_that_ends_is_403_with_a_cause(probe)),
+}];
 
 async fn evict(probe: &Probe, name: &str, options: Value) -> Result<super::Reply, Failure> {
     let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
@@ -170,4 +194,267 @@ async fn evict_honours_its_grace_period(probe: &Probe) -> Result<(), Failure> {
     let pod = probe.get(&format!("{}/{}", all(probe), probe.name)).await?.code(200)?;
     pod.field("/metadata/deletionGracePeriodSeconds", json!(7))?;
     clean(probe, &[&probe.name], &[]).await
+}
+
+/// A budget as [`budget`], with a specification and a status of its own. The disruption controller, where it runs, may
+/// write another status: what is asked then comes right after the write.
+async fn budget_of(probe: &Probe, spec: &Value, status: &Value) -> Result<(), Failure> {
+    let mut spec = spec.clone();
+    if let Some(map) = spec.as_object_mut() {
+        map.entry("selector").or_insert_with(|| json!({"matchLabels": {"behaviour": probe.name}}));
+    }
+    let body = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": probe.name},
+        "spec": spec});
+    probe.post(&budgets(probe), &body).await?.code(201)?;
+    let path = format!("{}/{}/status", budgets(probe), probe.name);
+    probe.patch(&path, "merge-patch", &json!({"status": status})).await?.code(200)?;
+    Ok(())
+}
+
+/// A running pod that is not Ready.
+async fn unready(probe: &Probe, name: &str) -> Result<(), Failure> {
+    make(probe, name).await?;
+    let patch = json!({"status": {"phase": "Running"}});
+    let status = format!("{}/{name}/status", all(probe));
+    probe.patch(&status, "strategic-merge-patch", &patch).await?.code(200)?;
+    Ok(())
+}
+
+async fn other_uid(probe: &Probe, name: &str) -> Result<super::Reply, Failure> {
+    evict(probe, name, json!({"preconditions": {"uid": "6f8b7a1c-0000-4000-8000-000000000000"}})).await
+}
+
+async fn evict_of_a_finished_pod_asks_no_budget(probe: &Probe) -> Result<(), Failure> {
+    make(probe, &probe.name).await?;
+    ready(probe, &probe.name, "Failed").await?;
+    let status = json!({"observedGeneration": 1, "currentHealthy": 0, "desiredHealthy": 1, "expectedPods": 1,
+        "disruptionsAllowed": 0});
+    budget_of(probe, &json!({"minAvailable": 1}), &status).await?;
+    evict(probe, &probe.name, json!({})).await?.code(201)?;
+    clean(probe, &[&probe.name], &[&probe.name]).await
+}
+
+async fn evict_of_a_pending_pod_asks_not_even_two_budgets(probe: &Probe) -> Result<(), Failure> {
+    let second = format!("{}-2", probe.name);
+    make(probe, &probe.name).await?;
+    for name in [&probe.name, &second] {
+        let body = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"behaviour": probe.name}}}});
+        probe.post(&budgets(probe), &body).await?.code(201)?;
+    }
+    evict(probe, &probe.name, json!({})).await?.code(201)?;
+    clean(probe, &[&probe.name], &[&probe.name, &second]).await
+}
+
+async fn evict_of_a_pending_pod_with_another_uid_is_409_after_10_s(probe: &Probe) -> Result<(), Failure> {
+    make(probe, &probe.name).await?;
+    let begun = crate::clock::monotonic();
+    other_uid(probe, &probe.name).await?.status(409, "Conflict")?;
+    let took = crate::clock::monotonic().duration_since(begun).as_secs();
+    equal("it took about 10 s", &(9..=14).contains(&took), &true)?;
+    clean(probe, &[&probe.name], &[]).await
+}
+
+async fn evict_with_another_uid_spends_the_budget_all_the_same(probe: &Probe) -> Result<(), Failure> {
+    let other = format!("{}-2", probe.name);
+    running(probe).await?;
+    make(probe, &other).await?;
+    ready(probe, &other, "Running").await?;
+    budget(probe, &probe.name, 2, 1).await?;
+    other_uid(probe, &probe.name).await?.status(409, "Conflict")?;
+    let path = format!("{}/{}", budgets(probe), probe.name);
+    let found = probe.wait_for(&path, "/status/disruptionsAllowed", &json!(0)).await?;
+    equal("named", &found.at(&format!("/status/disruptedPods/{}", probe.name)).is_string(), &true)?;
+    // The name stays there for two minutes, and nobody else may go meanwhile.
+    let reply = evict(probe, &other, json!({})).await?.status(429, "TooManyRequests")?;
+    reply.field("/details/causes/0/reason", json!("DisruptionBudget"))?;
+    clean(probe, &[&probe.name, &other], &[&probe.name]).await
+}
+
+async fn evict_of_an_unready_pod_is_free_where_the_budget_is_met(probe: &Probe) -> Result<(), Failure> {
+    let other = format!("{}-2", probe.name);
+    unready(probe, &probe.name).await?;
+    make(probe, &other).await?;
+    ready(probe, &other, "Running").await?;
+    budget(probe, &probe.name, 1, 0).await?;
+    evict(probe, &probe.name, json!({})).await?.code(201)?;
+    let path = format!("{}/{}", budgets(probe), probe.name);
+    probe.get(&path).await?.code(200)?.field("/status/disruptedPods", Value::Null)?;
+    evict(probe, &other, json!({})).await?.status(429, "TooManyRequests")?;
+    clean(probe, &[&probe.name, &other], &[&probe.name]).await
+}
+
+async fn evict_of_an_unready_pod_below_the_budget_is_429(probe: &Probe) -> Result<(), Failure> {
+    unready(probe, &probe.name).await?;
+    budget(probe, &probe.name, 0, 0).await?;
+    let reply = evict(probe, &probe.name, json!({})).await?.status(429, "TooManyRequests")?;
+    let wanted = format!("The disruption budget {} needs 1 healthy pods and has 0 currently", probe.name);
+    reply.field("/details/causes/0/message", json!(wanted))?;
+    clean(probe, &[&probe.name], &[&probe.name]).await
+}
+
+const ALWAYS: &str = "AlwaysAllow";
+
+async fn evict_of_an_unready_pod_is_always_free_where_that_is_said(probe: &Probe) -> Result<(), Failure> {
+    unready(probe, &probe.name).await?;
+    let status = json!({"observedGeneration": 1, "currentHealthy": 0, "desiredHealthy": 1, "expectedPods": 1,
+        "disruptionsAllowed": 0});
+    budget_of(probe, &json!({"minAvailable": 1, "unhealthyPodEvictionPolicy": ALWAYS}), &status).await?;
+    evict(probe, &probe.name, json!({})).await?.code(201)?;
+    clean(probe, &[&probe.name], &[&probe.name]).await
+}
+
+async fn evict_of_a_ready_pod_under_always_allow_asks_the_budget(probe: &Probe) -> Result<(), Failure> {
+    running(probe).await?;
+    let status = json!({"observedGeneration": 1, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+        "disruptionsAllowed": 0});
+    budget_of(probe, &json!({"minAvailable": 1, "unhealthyPodEvictionPolicy": ALWAYS}), &status).await?;
+    evict(probe, &probe.name, json!({})).await?.status(429, "TooManyRequests")?;
+    clean(probe, &[&probe.name], &[&probe.name]).await
+}
+
+async fn evict_of_an_unready_pod_with_another_uid_is_429(probe: &Probe) -> Result<(), Failure> {
+    unready(probe, &probe.name).await?;
+    let status = json!({"observedGeneration": 1, "currentHealthy": 0, "desiredHealthy": 1, "expectedPods": 1,
+        "disruptionsAllowed": 0});
+    budget_of(probe, &json!({"minAvailable": 1, "unhealthyPodEvictionPolicy": ALWAYS}), &status).await?;
+    let reply = other_uid(probe, &probe.name).await?.status(429, "TooManyRequests")?;
+    let wanted = format!("The disruption budget {} is still being processed by the server.", probe.name);
+    reply
+        .field("/details/causes/0/reason", json!("DisruptionBudget"))?
+        .field("/details/causes/0/message", json!(wanted))?
+        .field("/details/retryAfterSeconds", json!(10))?;
+    clean(probe, &[&probe.name], &[&probe.name]).await
+}
+
+async fn evict_under_an_unobserved_budget_is_429_with_retry_after(probe: &Probe) -> Result<(), Failure> {
+    running(probe).await?;
+    // As just after its creation: nobody has looked at it. Where the controller runs it looks within moments, so the
+    // generation is raised until the server is caught before that.
+    let body = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": probe.name},
+        "spec": {"minAvailable": 0, "selector": {"matchLabels": {"behaviour": probe.name}}}});
+    probe.post(&budgets(probe), &body).await?.code(201)?;
+    let path = format!("{}/{}", budgets(probe), probe.name);
+    for least in 1..60 {
+        let reply = evict(probe, &probe.name, json!({"dryRun": ["All"]})).await?;
+        let cause = reply.str("/details/causes/0/message");
+        if reply.code == 429 && cause.ends_with("is still being processed by the server.") {
+            reply
+                .status(429, "TooManyRequests")?
+                .field("/details/causes/0/reason", json!("DisruptionBudget"))?
+                .field("/details/retryAfterSeconds", json!(10))
+                .and_then(|reply| equal("Retry-After", &header(&reply), &Some("10".to_owned())))?;
+            return clean(probe, &[&probe.name], &[&probe.name]).await;
+        }
+        probe.patch(&path, "merge-patch", &json!({"spec": {"minAvailable": least}})).await?.code(200)?;
+    }
+    Err(Failure::Other {
+        what: "an eviction under a budget that nobody has looked at".to_owned(),
+        wanted: "429".to_owned(),
+        found: "never".to_owned(),
+    })
+}
+
+fn header(reply: &super::Reply) -> Option<String> {
+    reply.headers.get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// The words "failed sync" are in the cause from 1.35 on.
+async fn evict_under_a_budget_that_failed_to_sync_is_429(probe: &Probe) -> Result<(), Failure> {
+    running(probe).await?;
+    let why = "pods does not implement the scale subresource";
+    let status = json!({"observedGeneration": 1, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
+        "disruptionsAllowed": 0, "conditions": [{"type": "DisruptionAllowed", "status": "False",
+            "reason": "SyncFailed", "message": why, "lastTransitionTime": "2026-11-30T02:00:00Z"}]});
+    // A bare pod has nobody to ask for a percentage: where the controller runs it fails in the same way.
+    budget_of(probe, &json!({"maxUnavailable": 1}), &status).await?;
+    let reply = evict(probe, &probe.name, json!({})).await?.status(429, "TooManyRequests")?;
+    let cause = reply.str("/details/causes/0/message");
+    equal("reason", &reply.at("/details/causes/0/reason"), &json!("DisruptionBudget"))?;
+    equal("names it", &cause.starts_with(&format!("The disruption budget {} ", probe.name)), &true)?;
+    equal("Retry-After", &header(&reply), &None)?;
+    clean(probe, &[&probe.name], &[&probe.name]).await
+}
+
+async fn evict_in_dry_run_counts_nothing(probe: &Probe) -> Result<(), Failure> {
+    let other = format!("{}-2", probe.name);
+    running(probe).await?;
+    make(probe, &other).await?;
+    ready(probe, &other, "Running").await?;
+    budget(probe, &probe.name, 2, 1).await?;
+    for name in [&probe.name, &other] {
+        evict(probe, name, json!({"dryRun": ["All"]})).await?.code(201)?;
+    }
+    let path = format!("{}/{}", budgets(probe), probe.name);
+    probe.get(&path).await?.code(200)?.field("/status/disruptionsAllowed", json!(1))?;
+    clean(probe, &[&probe.name, &other], &[&probe.name]).await
+}
+
+async fn evict_under_two_budgets_in_dry_run_is_500_too(probe: &Probe) -> Result<(), Failure> {
+    let second = format!("{}-2", probe.name);
+    running(probe).await?;
+    budget(probe, &probe.name, 1, 0).await?;
+    budget(probe, &second, 1, 0).await?;
+    evict(probe, &probe.name, json!({"dryRun": ["All"]})).await?.code(500)?;
+    clean(probe, &[&probe.name], &[&probe.name, &second]).await
+}
+
+/// `{}` selects every pod of the namespace, null none. The one of all pods is there for a moment only.
+async fn evict_under_a_budget_of_all_and_one_of_none_asks_one(probe: &Probe) -> Result<(), Failure> {
+    let none = format!("{}-2", probe.name);
+    running(probe).await?;
+    let body = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": none},
+        "spec": {"minAvailable": 1, "selector": null}});
+    probe.post(&budgets(probe), &body).await?.code(201)?;
+    let status = json!({"observedGeneration": 1, "currentHealthy": 1, "desiredHealthy": 5, "expectedPods": 1,
+        "disruptionsAllowed": 0});
+    budget_of(probe, &json!({"minAvailable": 1000, "selector": {}}), &status).await?;
+    let reply = evict(probe, &probe.name, json!({"dryRun": ["All"]})).await?.status(429, "TooManyRequests")?;
+    let cause = reply.str("/details/causes/0/message");
+    equal("names the one of all", &cause.starts_with(&format!("The disruption budget {} ", probe.name)), &true)?;
+    clean(probe, &[&probe.name], &[&probe.name, &none]).await
+}
+
+async fn evict_without_kind_is_201(probe: &Probe) -> Result<(), Failure> {
+    running(probe).await?;
+    let body = json!({"metadata": {"name": probe.name}});
+    probe.post(&format!("{}/{}/eviction", all(probe), probe.name), &body).await?.code(201)?;
+    clean(probe, &[&probe.name], &[]).await
+}
+
+async fn evict_with_an_unknown_field_is_400_where_that_is_strict(probe: &Probe) -> Result<(), Failure> {
+    running(probe).await?;
+    let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": probe.name},
+        "delete_options": {"preconditions": {"uid": "6f8b7a1c-0000-4000-8000-000000000000"}}});
+    let path = format!("{}/{}/eviction", all(probe), probe.name);
+    let reply = probe.post(&format!("{path}?fieldValidation=Strict"), &body).await?.status(400, "BadRequest")?;
+    equal("names it", &reply.str("/message").contains("unknown field \"delete_options\""), &true)?;
+    // Without that it is dropped, and with it what it was to guard.
+    probe.post(&path, &body).await?.code(201)?;
+    clean(probe, &[&probe.name], &[]).await
+}
+
+async fn evict_with_a_grace_in_its_metadata_keeps_the_pods_own(probe: &Probe) -> Result<(), Failure> {
+    running(probe).await?;
+    let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": probe.name, "deletionGracePeriodSeconds": 7}});
+    probe.post(&format!("{}/{}/eviction", all(probe), probe.name), &body).await?.code(201)?;
+    let pod = probe.get(&format!("{}/{}", all(probe), probe.name)).await?.code(200)?;
+    pod.field("/metadata/deletionGracePeriodSeconds", json!(30))?;
+    clean(probe, &[&probe.name], &[]).await
+}
+
+/// Also for a pod that is gone: what ends it is on its way.
+async fn evict_in_a_namespace_that_ends_is_403_with_a_cause(probe: &Probe) -> Result<(), Failure> {
+    let name = format!("{}-ends", probe.capabilities.namespace);
+    let body = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "finalizers": ["maint.dev/conformance"]}});
+    probe.post("/api/v1/namespaces", &body).await?.code(201)?;
+    let path = format!("/api/v1/namespaces/{name}");
+    probe.delete(&path, &json!({})).await?.code(200)?;
+    let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "x", "namespace": name}});
+    let reply = probe.post(&format!("{path}/pods/x/eviction"), &body).await?.status(403, "Forbidden")?;
+    reply.field("/details/causes/0/reason", json!("NamespaceTerminating"))?;
+    probe.patch(&path, "merge-patch", &json!({"metadata": {"finalizers": null}})).await?.code(200)?;
+    Ok(())
 }

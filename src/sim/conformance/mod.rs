@@ -29,6 +29,8 @@ pub struct Capabilities {
     /// Whether pods may be created in the namespace and made Ready by a patch of their status. They are bound to a
     /// node that does not exist, so that no kubelet minds them.
     pub pods: bool,
+    /// Whether a namespace may be created, which is left to end.
+    pub namespaces: bool,
     /// Whether CustomResourceDefinitions may be created.
     pub definitions: bool,
     /// A revision that the server has forgotten. A real one forgets when it starts: revision 1 is forgotten by an API
@@ -42,6 +44,7 @@ enum Needs {
     Nothing,
     Node,
     Pods,
+    Namespaces,
     Definitions,
     Forgotten,
 }
@@ -79,6 +82,7 @@ fn all() -> impl Iterator<Item = &'static Behaviour> {
         nodes::BEHAVIOURS,
         pods::BEHAVIOURS,
         evictions::BEHAVIOURS,
+        evictions::IN_NAMESPACES,
     ]
     .into_iter()
     .flatten()
@@ -93,6 +97,7 @@ pub async fn run_all(client: kube::Client, capabilities: &Capabilities) -> Vec<(
             Needs::Nothing => true,
             Needs::Node => capabilities.node.is_some(),
             Needs::Pods => capabilities.pods,
+            Needs::Namespaces => capabilities.namespaces,
             Needs::Definitions => capabilities.definitions,
             Needs::Forgotten => capabilities.forgotten.is_some(),
         };
@@ -129,6 +134,7 @@ mod tests {
             namespace: "conformance".to_owned(),
             node: Some("n1".to_owned()),
             pods: true,
+            namespaces: true,
             definitions: true,
             forgotten: Some(1),
         };

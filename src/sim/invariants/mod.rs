@@ -116,6 +116,13 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("S16", acts::intent_before_act),
 ];
 
+/// The evictions that were asked for and arrived, in order: the uid that each names, and when.
+#[must_use]
+pub fn evictions_of(history: &History) -> Vec<(String, jiff::Timestamp)> {
+    let arrived = history.steps.iter().filter(|step| views::is_eviction(step) && step.code != 0);
+    arrived.filter_map(|step| Some((views::evicted_uid(step)?, step.at))).collect()
+}
+
 /// Runs all checks.
 #[must_use]
 pub fn check_all(rules: &Rules, history: &History) -> Vec<Violation> {

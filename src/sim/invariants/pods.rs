@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::views::{self, changes, is_cordoned, is_eviction};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object::At as _;
+use crate::store::select::Labels;
 use crate::store::{ObjectKey, object};
 use crate::trace::Step;
 use crate::world::ACTION_NAMESPACE;
@@ -18,65 +19,145 @@ fn is_daemon(pod: &Value) -> bool {
     owners.into_iter().flatten().any(|owner| object::text(owner, "/kind") == "DaemonSet")
 }
 
-/// S7: evictions name the uid, and hit only movable pods of a node that we own; nothing is deleted instead.
+/// The names of the budgets that guard a running pod, and whether each lets it go now. One that is ending, pending or
+/// finished is guarded by none; an unready one is free where its budget is met or says so.
+fn budgets<'a>(objects: &'a Objects, pod: &'a Value) -> impl Iterator<Item = (&'a str, bool)> {
+    let phase = object::text(pod, "/status/phase");
+    let free = object::is_deleting(pod) || matches!(phase, "Pending" | "Succeeded" | "Failed");
+    let ready = object::is_true(pod, "Ready");
+    views::all(objects, "policy", "poddisruptionbudgets")
+        .map(|(_, budget)| budget)
+        .filter(move |budget| !free && object::namespace(budget) == object::namespace(pod))
+        .filter(|budget| Labels::of_object(budget.at("/spec/selector")).is_some_and(|labels| labels.matches(pod)))
+        .map(move |budget| {
+            let number = |pointer: &str| budget.at(pointer).and_then(Value::as_i64).unwrap_or(0);
+            let (healthy, desired) = (number("/status/currentHealthy"), number("/status/desiredHealthy"));
+            let always = object::text(budget, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow";
+            let unready = !ready && (always || (healthy >= desired && desired > 0));
+            let observed = number("/status/observedGeneration") >= number("/metadata/generation");
+            (object::name(budget), unready || (observed && number("/status/disruptionsAllowed") > 0))
+        })
+}
+
+/// Why a pod must not have been evicted in this state; the first reason is enough.
+fn unlawful(objects: &Objects, pod: &Value, uid: &str) -> Option<String> {
+    if uid != object::uid(pod) {
+        return Some("another pod of that name was evicted".to_owned());
+    }
+    if is_daemon(pod) {
+        return Some("belongs to a DaemonSet".to_owned());
+    }
+    if object::annotation(pod, "kubernetes.io/config.mirror").is_some() {
+        return Some("is a static pod".to_owned());
+    }
+    let name = object::text(pod, "/spec/nodeName");
+    let ours = views::node(objects, name).is_some_and(|node| is_cordoned(node) && views::owner(node).is_some());
+    if !ours {
+        return Some(format!("is on node {name}, which we do not own"));
+    }
+    let guards: Vec<_> = budgets(objects, pod).collect();
+    if let Some((budget, _)) = guards.iter().find(|(_, allows)| !allows) {
+        return Some(format!("was evicted against its budget {budget}"));
+    }
+    (guards.len() > 1).then(|| "was evicted under two budgets".to_owned())
+}
+
+/// What is done to pods and their budgets beside evictions: nothing, but for our own pods that act on nodes.
+fn around(step: &Step) -> Option<String> {
+    if step.resource == "pods" && step.verb == "delete" && step.namespace != ACTION_NAMESPACE {
+        return Some("deleted instead of evicted".to_owned());
+    }
+    if let Some(change) = changes(step, "policy", "poddisruptionbudgets").next() {
+        let spec = |object: Option<&Value>| {
+            object.map(|object| (object.get("metadata").cloned(), object.get("spec").cloned()))
+        };
+        // An eviction itself takes from the status.
+        let status_only = is_eviction(step)
+            && without_revision(spec(change.before.as_deref())) == without_revision(spec(change.after.as_deref()));
+        if !status_only {
+            return Some(format!("budget {} was changed", change.key.name));
+        }
+    }
+    let touched = changes(step, "", "pods").find(|change| {
+        change.key.namespace != ACTION_NAMESPACE
+            && change.before.is_some()
+            && !is_eviction(step)
+            && step.verb != "delete"
+    });
+    touched.map(|change| format!("pod {} was changed", change.key.name))
+}
+
+fn without_revision(parts: Option<(Option<Value>, Option<Value>)>) -> Option<(Option<Value>, Option<Value>)> {
+    parts.map(|(mut metadata, spec)| {
+        if let Some(map) = metadata.as_mut().and_then(Value::as_object_mut) {
+            map.remove("resourceVersion");
+        }
+        (metadata, spec)
+    })
+}
+
+/// S7: evictions name the uid, leave the pod its grace, and hit only movable pods of a node that we own, within their
+/// budgets; nothing is deleted instead, and no budget, label or finalizer is changed to make a pod go.
 pub fn only_evictions_that_are_ours(rules: &Rules, history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
     history.replay(|objects, step| {
-        if !rules.is_ours(step) || step.resource != "pods" {
+        if !rules.is_ours(step) {
             return;
         }
-        let mut bad = |why: &str| {
+        let mut bad = |why: String| {
             let what = format!("pod {}/{}: {why}", step.namespace, step.name);
             found.push(Violation { invariant: "S7", step: step.number, what });
         };
-        if step.verb == "delete" && step.namespace != ACTION_NAMESPACE {
-            return bad("deleted instead of evicted");
+        if let Some(why) = around(step) {
+            return bad(why);
         }
         if !is_eviction(step) {
             return;
         }
-        let uid = step
-            .body
-            .as_ref()
-            .and_then(|body| body.at("/deleteOptions/preconditions/uid")?.as_str().map(str::to_owned));
-        let Some(uid) = uid else { return bad("evicted without naming its uid") };
+        let Some(uid) = views::evicted_uid(step) else { return bad("evicted without naming its uid".to_owned()) };
+        let grace = step.body.as_ref().and_then(|body| body.at("/deleteOptions/gracePeriodSeconds")?.as_i64());
+        if grace.is_some_and(|grace| grace <= 0) {
+            return bad("evicted without any grace".to_owned());
+        }
         // What was refused has hit nobody.
-        let (Some(pod), false) = (pod(objects, step), step.changes.is_empty()) else { return };
         let taken = step.changes.iter().any(|change| change.key.resource.resource == "pods");
-        if taken && uid != object::uid(pod) {
-            bad("another pod of that name was evicted");
-        }
-        if !taken {
-            return;
-        }
-        if is_daemon(pod) {
-            bad("belongs to a DaemonSet");
-        }
-        if object::annotation(pod, "kubernetes.io/config.mirror").is_some() {
-            bad("is a static pod");
-        }
-        let name = object::text(pod, "/spec/nodeName");
-        let ours = views::node(objects, name).is_some_and(|node| is_cordoned(node) && views::owner(node).is_some());
-        if !ours {
-            bad(&format!("is on node {name}, which we do not own"));
+        if let Some(why) = pod(objects, step).filter(|_| taken).and_then(|pod| unlawful(objects, pod, &uid)) {
+            bad(why);
         }
     });
     found
 }
 
-/// S10: strategy `cordon-only` evicts nothing.
+/// S10: where the strategy is not plainly `drain` nothing is evicted, and nothing is even asked for.
 pub fn cordon_only_evicts_nothing(rules: &Rules, history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
     history.replay(|objects, step| {
         if !rules.is_ours(step) || !is_eviction(step) {
             return;
         }
-        let Some(pod) = pod(objects, step) else { return };
-        let node = object::text(pod, "/spec/nodeName");
-        let strategy = views::record_of(objects, node).map_or("", |record| object::text(record, "/status/strategy"));
-        if strategy == "cordon-only" {
-            let what = format!("pod {}/{} of node {node} was evicted under cordon-only", step.namespace, step.name);
+        let mut bad = |node: &str, strategy: &str| {
+            let what = format!("pod {}/{} of node {node} was evicted under `{strategy}`", step.namespace, step.name);
             found.push(Violation { invariant: "S10", step: step.number, what });
+        };
+        let strategy = |record: &Value| object::text(record, "/status/strategy").to_owned();
+        match pod(objects, step) {
+            Some(pod) => {
+                let node = object::text(pod, "/spec/nodeName");
+                // A successor on another node is hit by nothing: its uid is another.
+                if views::evicted_uid(step).is_some_and(|uid| uid != object::uid(pod)) {
+                    return;
+                }
+                let strategy = views::record_of(objects, node).map_or_else(String::new, strategy);
+                if strategy != "drain" {
+                    bad(node, &strategy);
+                }
+            }
+            // It is gone: some run that drains must have asked for it.
+            None => {
+                if !views::records(objects).any(|record| strategy(record) == "drain") {
+                    bad("", "no run that drains");
+                }
+            }
         }
     });
     found
@@ -155,6 +236,78 @@ mod tests {
                     night.start("n1");
                     night.delete("web-n1");
                 }),
+                ("deleted after it was refused", true, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 0);
+                    night.evict("web-n1", Some("uid-web-n1"));
+                    night.delete("web-n1");
+                }),
+                ("refused by its budget", false, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 0);
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("within its budget", false, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 1);
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("a stale uid that takes from the budget and hits nobody", false, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 1);
+                    night.evict("web-n1", Some("uid-of-old"));
+                }),
+                ("against its budget", true, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 0);
+                    night.take("web-n1", "uid-web-n1", None);
+                }),
+                ("under two budgets", true, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 1);
+                    night.guard("web-n1", 1);
+                    night.take("web-n1", "uid-web-n1", None);
+                }),
+                ("another uid", true, |night| {
+                    night.start("n1");
+                    night.take("web-n1", "uid-of-old", None);
+                }),
+                ("without grace", true, |night| {
+                    night.start("n1");
+                    night.take("web-n1", "uid-web-n1", Some(0));
+                }),
+                ("with a grace of its own", false, |night| {
+                    night.start("n1");
+                    night.take("web-n1", "uid-web-n1", Some(5));
+                }),
+                ("the budget raised", true, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 0);
+                    night.change_budget("maint-1", |budget| budget["spec"]["minAvailable"] = json!(0));
+                }),
+                ("the budget's status written", true, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 0);
+                    night.change_budget("maint-1", |budget| budget["status"]["disruptionsAllowed"] = json!(1));
+                }),
+                ("the budget raised by somebody else", false, |night| {
+                    night.start("n1");
+                    night.guard("web-n1", 0);
+                    night.change_budget("person", |budget| budget["spec"]["minAvailable"] = json!(0));
+                }),
+                ("the pod taken out of its budget", true, |night| {
+                    night.start("n1");
+                    night.change_pod("maint-1", "web-n1", |pod| pod["metadata"]["labels"] = json!({}));
+                }),
+                ("its finalizer taken off by somebody else", false, |night| {
+                    night.start("n1");
+                    night.change_pod("operator", "web-n1", |pod| pod["metadata"]["labels"] = json!({"free": "yes"}));
+                }),
+                ("after the cordon is gone", true, |night| {
+                    night.start("n1");
+                    night.uncordon("n1");
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
             ],
         );
     }
@@ -172,6 +325,30 @@ mod tests {
                     night.start("n1");
                     night.record("n1", |status| status["strategy"] = json!("cordon-only"));
                     night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("cordon-only, and refused", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| status["strategy"] = json!("cordon-only"));
+                    night.guard("web-n1", 0);
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("the strategy was lost", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| status["strategy"] = json!(null));
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("a pod that is gone, while a run drains", false, |night| {
+                    night.start("n1");
+                    night.evict("web-n9", Some("uid-web-n9"));
+                }),
+                ("a pod that is gone, while none does", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| status["strategy"] = json!("cordon-only"));
+                    night.evict("web-n9", Some("uid-web-n9"));
+                }),
+                ("the run of another node drains", true, |night| {
+                    night.start("n1");
+                    night.evict("web-n2", Some("uid-web-n2"));
                 }),
             ],
         );

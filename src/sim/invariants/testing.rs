@@ -226,6 +226,56 @@ impl Night {
         });
     }
 
+    /// Evicts a pod of the namespace default though the API server would refuse it, as a broken one might not.
+    pub fn take(&mut self, pod: &str, uid: &str, grace: Option<i64>) {
+        let client = self.client.clone();
+        let mut step = self.pod_step(pod, "create");
+        step.subresource = "eviction".to_owned();
+        let mut options = json!({"preconditions": {"uid": uid}});
+        if let Some(grace) = grace {
+            options["gracePeriodSeconds"] = json!(grace);
+        }
+        step.body = Some(json!({"metadata": {"name": pod}, "deleteOptions": options}).into());
+        self.step(&client, step, |store, now| {
+            store.edit(&ObjectKey::pod("default", pod), |pod| {
+                object::set_meta(pod, "deletionTimestamp", json!(object::seconds(now)));
+            });
+        });
+    }
+
+    /// Puts a budget over a pod that lets so many go.
+    pub fn guard(&mut self, pod: &str, allowed: i64) {
+        let name = format!("guard-{}", self.store.revision());
+        self.change_pod("world", pod, |pod| {
+            pod["metadata"]["labels"] = json!({"guarded": "yes"});
+            pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+            pod["status"]["guards"] = json!(name);
+        });
+        let step = Step::act("world", self.now);
+        self.step("world", step, |store, now| {
+            store.seed(
+                json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                    "metadata": {"name": name, "namespace": "default"},
+                    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"guarded": "yes"}}},
+                    "status": {"observedGeneration": 1, "currentHealthy": 1 + allowed, "desiredHealthy": 1,
+                        "disruptionsAllowed": allowed}}),
+                now,
+            );
+        });
+    }
+
+    /// Changes the first budget.
+    pub fn change_budget(&mut self, client: &str, change: impl FnOnce(&mut Value)) {
+        let budget = self.store.all("policy", "poddisruptionbudgets").next().expect("a budget").clone();
+        let key = ObjectKey::new("policy", "poddisruptionbudgets", "default", object::name(&budget));
+        self.change(client, &key, change);
+    }
+
+    /// Changes a pod of the namespace default.
+    pub fn change_pod(&mut self, client: &str, pod: &str, change: impl FnOnce(&mut Value)) {
+        self.change(client, &ObjectKey::pod("default", pod), change);
+    }
+
     /// Makes the pod that a client runs in.
     pub fn seat(&mut self, client: &str, node: &str) {
         let step = Step::act("world", self.now);

@@ -77,6 +77,11 @@ pub fn is_eviction(step: &Step) -> bool {
     step.resource == "pods" && step.subresource == "eviction" && step.verb == "create"
 }
 
+/// The uid that an eviction names.
+pub fn evicted_uid(step: &Step) -> Option<String> {
+    step.body.as_ref().and_then(|body| body.at("/deleteOptions/preconditions/uid")?.as_str().map(str::to_owned))
+}
+
 /// An act that cannot be taken back: the node, and the boot ID that it expects to replace if it says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {

@@ -5,6 +5,7 @@
 //! seed and a plan are the whole night in a shell: the same pair gives the same trace.
 
 pub mod cluster;
+mod drains;
 mod end;
 mod people;
 mod replica;
@@ -13,6 +14,7 @@ mod seats;
 mod shell;
 #[cfg(test)]
 mod tests;
+pub mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +25,7 @@ use maint_core::api::record::Maintenance;
 use maint_core::config::Settings;
 use serde_json::Value;
 
+pub use drains::DRAINS;
 pub use end::End;
 pub use people::Person;
 pub use replica::Mailbag;
@@ -30,7 +33,7 @@ pub use scenario::{SCENARIOS, Scenario, UNATTENDED};
 pub use shell::Shell;
 
 use crate::clock::{Clock, sleep};
-use crate::faults::{Chances, Fault, Faults};
+use crate::faults::{Chances, EvictionChances, Fault, Faults};
 use crate::invariants::{self, History, Rules, Violation};
 use crate::random::Random;
 use crate::store::http::{Cluster, Cut, Inner};
@@ -61,6 +64,10 @@ pub struct Plan {
     pub script: Vec<(&'static str, u64, Fault)>,
     /// Faults by chance, until [`Plan::chaos`] is over.
     pub chances: Chances,
+    /// Faults of evictions alone, until then too.
+    pub evictions: EvictionChances,
+    /// What makes the drain hard.
+    pub troubles: Vec<troubles::Trouble>,
     /// How long chance reigns after the record was made; zero is not at all.
     pub chaos: Duration,
     /// Crashes of whoever leads, and cuts of API servers, in a night under chance.
@@ -127,10 +134,17 @@ impl Stage {
             let mut inner = cluster.lock();
             cluster::healthy(&mut inner, plan.seed, clock.now());
             (scenario.prepare)(&mut inner, clock.now());
+            for trouble in &plan.troubles {
+                trouble.prepare(&mut inner, clock.now());
+            }
             for (name, node) in REPLICAS.iter().zip(scenario.seats.into_iter().flatten()) {
                 inner.store.seed(seats::pod(name, Some(node)), clock.now());
             }
-            World::new(plan.seed, cluster::pace(), &inner.store, clock.now())
+            let mut pace = cluster::pace();
+            for trouble in &plan.troubles {
+                trouble.pace(&mut pace);
+            }
+            World::new(plan.seed, pace, &inner.store, clock.now())
         };
         Self {
             cluster,
@@ -209,6 +223,9 @@ pub async fn play(shell: Shell, scenario: &Scenario, plan: &Plan) -> Night {
         let mut inner = stage.cluster.lock();
         let chances = if plan.chaos.is_zero() { Chances::default() } else { plan.chances };
         inner.faults = Faults::seeded(plan.seed, chances, &REPLICAS);
+        if !plan.chaos.is_zero() {
+            inner.faults.on_evictions(plan.evictions);
+        }
         for (client, k, fault) in &plan.script {
             inner.faults.on_write(client, *k, *fault);
         }

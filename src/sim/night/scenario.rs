@@ -29,7 +29,7 @@ pub struct Scenario {
     /// Changes the settings.
     pub configure: fn(&mut Settings),
     /// What people and the outside do.
-    script: Script,
+    pub(super) script: Script,
     /// Phase and outcome at the end.
     pub ends: (&'static str, &'static str),
     /// How often the target boots.
@@ -54,7 +54,7 @@ impl Scenario {
     /// The scenario of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
-        SCENARIOS.iter().chain(UNATTENDED).find(|scenario| scenario.name == name)
+        SCENARIOS.iter().chain(UNATTENDED).chain(super::DRAINS).find(|scenario| scenario.name == name)
     }
 }
 
@@ -65,7 +65,7 @@ const fn as_is(_: &mut Settings) {}
 const ALL: &[&str] =
     &["Pending", "Cordoning", "Draining", "Acting", "Returning", "Verifying", "Uncordoning", "Settling", "Succeeded"];
 
-const WELL: Scenario = Scenario {
+pub(super) const WELL: Scenario = Scenario {
     name: "",
     prepare: nothing,
     seats: None,

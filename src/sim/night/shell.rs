@@ -1,12 +1,13 @@
 //! How a night's replicas and people reach the cluster: through the real client, or through typed ports.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use maint_core::config::Settings;
 use maint_engine::client::{ClientError, Failover};
 use maint_engine::deliver::{EventPoster, Tell};
 use maint_engine::drive::{KubeRecords, KubeWatches, Ports, Watches};
-use maint_engine::execute::{Calls, Form, KubeCalls, KubeFenced, KubeReports, Reports, WriteError};
+use maint_engine::execute::{Calls, Form, KubeCalls, KubeFenced, KubeReports, Reply, Reports, WriteError};
 use maint_engine::lead::{ClientSource, KubernetesLease};
 use maint_engine::observe::{KubeReader, Observer};
 use maint_engine::ports::Servers;
@@ -119,17 +120,17 @@ pub(super) enum ShellCalls {
 }
 
 impl Calls for ShellCalls {
-    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+    async fn exchange(
+        &self,
+        method: http::Method,
+        path: &str,
+        form: Form,
+        body: Option<Value>,
+        limit: Duration,
+    ) -> Result<Reply, WriteError> {
         match self {
-            Self::Api(calls) => calls.call(method, path, form, body).await,
-            Self::Typed(calls) => calls.call(method, path, form, body).await,
-        }
-    }
-
-    async fn read(&self, path: &str) -> Result<Arc<Value>, WriteError> {
-        match self {
-            Self::Api(calls) => calls.read(path).await,
-            Self::Typed(calls) => calls.read(path).await,
+            Self::Api(calls) => calls.exchange(method, path, form, body, limit).await,
+            Self::Typed(calls) => calls.exchange(method, path, form, body, limit).await,
         }
     }
 }

@@ -216,6 +216,12 @@ impl Call<'_> {
 
     fn evict(&self, store: &mut Store) -> Result<Done, EvictionRefused> {
         let eviction = self.request.json()?;
+        if self.request.parameter("fieldValidation") == "Strict"
+            && let Some(field) = super::evict::unknown_field(&eviction)
+        {
+            let message = format!("strict decoding error: unknown field \"{field}\"");
+            return Err(Refusal::bad_request(message).into());
+        }
         store.evict(self.namespace, self.name, &eviction, &self.context())?;
         Ok(Done::Success(201, Value::Null))
     }

@@ -22,6 +22,9 @@ pub enum Refusal {
     /// `404 page not found` as text/plain: no such group, version or resource.
     #[error("404 page not found")]
     UnknownPath,
+    /// 429 as text/plain, with Retry-After: the server sheds load (priority and fairness), before it looked at anything.
+    #[error("Too many requests, please try again later.")]
+    Overloaded,
 }
 
 impl Refusal {
@@ -119,6 +122,20 @@ impl Refusal {
         Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
     }
 
+    /// 403 of whatever is created in a namespace that ends (`NamespaceLifecycle`).
+    #[must_use]
+    pub fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let message = format!("{} \"{name}\" is forbidden: {why}", kind.qualified());
+        let mut refusal = Self::of(kind, name, 403, "Forbidden", message);
+        if let Self::Status { details, .. } = &mut refusal {
+            let cause = json!({"reason": "NamespaceTerminating", "field": "metadata.namespace",
+                "message": format!("namespace {namespace} is being terminated")});
+            details.insert("causes".to_owned(), json!([cause]));
+        }
+        refusal
+    }
+
     /// 429 of a budget; `retry_after` only while the controller has not caught up.
     #[must_use]
     pub fn budget(cause: &str, retry_after: u64) -> Self {
@@ -151,6 +168,7 @@ impl Refusal {
         match self {
             Self::Status { code, .. } => *code,
             Self::UnknownPath => 404,
+            Self::Overloaded => 429,
         }
     }
 
@@ -160,6 +178,7 @@ impl Refusal {
         match self {
             Self::Status { details, .. } => details.get("retryAfterSeconds").and_then(Value::as_u64),
             Self::UnknownPath => None,
+            Self::Overloaded => Some(1),
         }
     }
 

@@ -1,4 +1,5 @@
-//! `pods/eviction`: the arithmetic of disruption budgets, in the order of the real server (1.34.4).
+//! `pods/eviction`: the arithmetic of disruption budgets, in the order of the real server (1.34.4; a cause of 429 in
+//! the words of 1.36, which also names a failed sync and a budget that is spent).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,10 @@ use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
 use super::error::Refusal;
+use super::kinds::Kind;
 use super::object::At as _;
 use super::select::Labels;
+use super::webhook::Guarded;
 use super::{Context, ObjectKey, Store, object};
 
 /// The answer of an eviction that was refused, and how long the real server takes to give it.
@@ -30,10 +33,10 @@ impl From<Refusal> for EvictionRefused {
 const MAX_DISRUPTED_PODS: usize = 2000;
 
 impl Store {
-    /// Evicts a pod.
+    /// Evicts a pod. Admission comes first: a namespace that ends refuses also for a pod that is gone.
     ///
     /// # Errors
-    /// 400, 404, 409, 429, 403 or 500 as in the table of the eviction API.
+    /// 400, 403, 404, 409, 429 or 500 as in the table of the eviction API, and whatever a webhook says.
     pub fn evict(
         &mut self,
         namespace: &str,
@@ -42,12 +45,20 @@ impl Store {
         context: &Context,
     ) -> Result<(), EvictionRefused> {
         let kind = self.kinds.find("", "v1", "pods").cloned().ok_or(Refusal::UnknownPath)?;
+        let ends =
+            self.object(&ObjectKey::new("", "namespaces", "", namespace)).is_some_and(|it| object::is_deleting(it));
+        if ends {
+            return Err(Refusal::namespace_terminating(&kind, name, namespace).into());
+        }
         let said = object::name(eviction);
         if !said.is_empty() && said != name {
             return Err(Refusal::bad_request("name in URL does not match name in Eviction object").into());
         }
         let options = DeleteOptions::of(eviction.get("deleteOptions"));
         let dry_run = options.dry_run || context.dry_run;
+        let asked = Guarded { namespace, name, dry_run };
+        let pod = self.object(&ObjectKey::pod(namespace, name)).cloned();
+        self.webhooks.ask(&asked, pod.as_deref())?;
         let pod = self.get(&kind, namespace, name, None)?;
         if ignores_budgets(&pod) {
             let checked = options.check(&kind, &pod);
@@ -56,16 +67,7 @@ impl Store {
                 return Err(EvictionRefused { refusal, delay });
             }
         } else {
-            match self.budgets(namespace, &pod).as_slice() {
-                [] => {}
-                [budget] => self.spend(budget, &pod, dry_run, context)?,
-                _ => {
-                    let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-                    return Err(Refusal::new(500, "", message).into());
-                }
-            }
-            // Only now: a stale uid gets its 409 after the budget was spent (measured).
-            options.check(&kind, &pod)?;
+            self.ask_budgets(&kind, &pod, &options, dry_run, context)?;
         }
         if dry_run {
             return Ok(());
@@ -80,6 +82,37 @@ impl Store {
         let graceful = DeleteOptions { grace_seconds: options.grace_seconds, ..DeleteOptions::default() };
         self.delete(&kind, namespace, name, &graceful, context)?;
         Ok(())
+    }
+
+    /// Budgets first, preconditions after them: a stale uid gets its 409 when the budget is spent already (measured).
+    fn ask_budgets(
+        &mut self,
+        kind: &Kind,
+        pod: &Value,
+        options: &DeleteOptions,
+        dry_run: bool,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        match self.budgets(object::namespace(pod), pod).as_slice() {
+            [] => options.check(kind, pod),
+            [budget] => {
+                if !is_free(budget, pod) {
+                    self.spend(budget, pod, dry_run, context)?;
+                    return options.check(kind, pod);
+                }
+                // The pod must still be what it was when it was found free; a client that named no resourceVersion is
+                // told to come again, whatever precondition failed.
+                options.check(kind, pod).map_err(|refusal| match options.revision {
+                    None => Refusal::budget(&processed(object::name(budget)), 10),
+                    Some(_) => refusal,
+                })
+            }
+            _ => {
+                let message =
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+                Err(Refusal::new(500, "", message))
+            }
+        }
     }
 
     fn budgets(&self, namespace: &str, pod: &Value) -> Vec<Arc<Value>> {
@@ -97,22 +130,8 @@ impl Store {
         let number = |pointer: &str| budget.at(pointer).and_then(Value::as_i64).unwrap_or(0);
         let (healthy, desired) = (number("/status/currentHealthy"), number("/status/desiredHealthy"));
         let name = object::name(budget);
-        if !object::is_true(pod, "Ready") {
-            let free = match object::text(budget, "/spec/unhealthyPodEvictionPolicy") {
-                "AlwaysAllow" => true,
-                "" | "IfHealthyBudget" => healthy >= desired && desired > 0,
-                // A policy that this version does not know refuses, as the API's text says.
-                _ => false,
-            };
-            if free {
-                return Ok(());
-            }
-        }
         if number("/status/observedGeneration") < number("/metadata/generation") {
-            return Err(Refusal::budget(
-                &format!("The disruption budget {name} is still being processed by the server."),
-                10,
-            ));
+            return Err(Refusal::budget(&processed(name), 10));
         }
         let allowed = number("/status/disruptionsAllowed");
         let disrupted = budget.at("/status/disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
@@ -123,12 +142,7 @@ impl Store {
             return Err(Refusal::new(403, "Forbidden", message));
         }
         if allowed == 0 {
-            let cause = if healthy <= desired {
-                format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
-            } else {
-                format!("The disruption budget {name} does not allow evicting pods currently")
-            };
-            return Err(Refusal::budget(&cause, 0));
+            return Err(Refusal::budget(&spent(budget, healthy, desired), 0));
         }
         if !dry_run {
             let key = ObjectKey::new("policy", "poddisruptionbudgets", object::namespace(budget), name);
@@ -148,7 +162,66 @@ impl Store {
     }
 }
 
+/// Whether an unready pod goes without its budget: it counts towards nothing that the budget keeps.
+fn is_free(budget: &Value, pod: &Value) -> bool {
+    let number = |pointer: &str| budget.at(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let (healthy, desired) = (number("/status/currentHealthy"), number("/status/desiredHealthy"));
+    if object::is_true(pod, "Ready") {
+        return false;
+    }
+    match object::text(budget, "/spec/unhealthyPodEvictionPolicy") {
+        "AlwaysAllow" => true,
+        "" | "IfHealthyBudget" => healthy >= desired && desired > 0,
+        // A policy that this version does not know refuses, as the API's text says.
+        _ => false,
+    }
+}
+
+fn processed(budget: &str) -> String {
+    format!("The disruption budget {budget} is still being processed by the server.")
+}
+
+/// Why a budget lets nobody go.
+fn spent(budget: &Value, healthy: i64, desired: i64) -> String {
+    let name = object::name(budget);
+    let no = format!("The disruption budget {name} does not allow evicting pods currently");
+    let condition = object::condition(budget, "DisruptionAllowed");
+    if let Some(failed) = condition.filter(|condition| object::text(condition, "/reason") == "SyncFailed") {
+        return format!("{no} because it failed sync: {}", object::text(failed, "/message"));
+    }
+    if healthy <= desired {
+        return format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently");
+    }
+    no
+}
+
 /// Ended, pending and terminating pods are no disruption (`canIgnorePDB`).
 fn ignores_budgets(pod: &Value) -> bool {
     object::is_deleting(pod) || matches!(object::text(pod, "/status/phase"), "Pending" | "Succeeded" | "Failed")
+}
+
+/// The first field of an Eviction that the API does not know, as strict validation of fields finds it; without that, it
+/// is dropped with a warning.
+pub(super) fn unknown_field(eviction: &Value) -> Option<String> {
+    const EVICTION: &[&str] = &["apiVersion", "kind", "metadata", "deleteOptions"];
+    const OPTIONS: &[&str] = &[
+        "apiVersion",
+        "kind",
+        "gracePeriodSeconds",
+        "preconditions",
+        "orphanDependents",
+        "propagationPolicy",
+        "dryRun",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+    ];
+    const PRECONDITIONS: &[&str] = &["uid", "resourceVersion"];
+    let levels = [
+        ("", Some(eviction), EVICTION),
+        ("deleteOptions.", eviction.get("deleteOptions"), OPTIONS),
+        ("deleteOptions.preconditions.", eviction.at("/deleteOptions/preconditions"), PRECONDITIONS),
+    ];
+    levels.into_iter().find_map(|(prefix, level, known)| {
+        let mut keys = level?.as_object()?.keys();
+        keys.find(|key| !known.contains(&key.as_str())).map(|key| format!("{prefix}{key}"))
+    })
 }

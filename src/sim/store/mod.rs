@@ -22,6 +22,7 @@ pub mod service;
 #[cfg(test)]
 mod tests;
 pub mod watch;
+mod webhook;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +37,7 @@ pub use error::Refusal;
 pub use evict::EvictionRefused;
 pub use kinds::{Kind, Kinds, Resource};
 pub use read::{ListOptions, Listing};
+pub use webhook::{Webhook, Webhooks};
 pub use write::Part;
 
 use crate::random::Random;
@@ -119,6 +121,8 @@ pub struct Store {
     kept: usize,
     random: Random,
     wakers: Vec<Waker>,
+    /// Webhooks that refuse evictions.
+    pub webhooks: Webhooks,
 }
 
 impl Store {
@@ -137,6 +141,7 @@ impl Store {
             kept: Self::KEPT,
             random: Random::new(seed),
             wakers: Vec::new(),
+            webhooks: Webhooks::default(),
         };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let namespace = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},

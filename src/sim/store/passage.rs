@@ -19,6 +19,11 @@ pub trait Served {
     /// Whether it may change something.
     fn is_mutating(&self) -> bool;
 
+    /// Whether it is an eviction.
+    fn is_eviction(&self) -> bool {
+        false
+    }
+
     /// Leaves in the trace that it had no effect: it never arrived (code 0), or was refused by a fault.
     fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp);
 
@@ -63,7 +68,12 @@ impl Passage<'_> {
                 asked.without_effect(&mut inner, &self, 0, self.now());
                 return Err(ErrorKind::ConnectionRefused);
             }
-            if cut == Cut::Hang { Some(Fault::HangBefore) } else { inner.faults.next(self.client, asked.is_mutating()) }
+            if cut == Cut::Hang {
+                Some(Fault::HangBefore)
+            } else {
+                let fault = inner.faults.next(self.client, asked.is_mutating());
+                fault.or_else(|| asked.is_eviction().then(|| inner.faults.next_eviction(self.client)).flatten())
+            }
         };
         let answer = self.under(fault, asked).await?;
         match S::delay(&answer) {
@@ -133,7 +143,7 @@ fn refused(code: u16) -> Refusal {
             let why = "the object has been modified; please apply your changes to the latest version and try again";
             Refusal::new(409, "Conflict", format!("Operation cannot be fulfilled: {why}"))
         }
-        429 => Refusal::throttled("Too many requests, please try again later."),
+        429 => Refusal::Overloaded,
         503 => Refusal::new(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
         504 => Refusal::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout"),
         code => Refusal::new(code, "InternalError", "Internal error occurred: etcdserver: request timed out"),

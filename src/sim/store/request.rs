@@ -244,7 +244,8 @@ impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
         let mut answer = match refusal.body() {
             Some(body) => Self::json(refusal.code(), &body),
-            None => Self::text(404, "404 page not found\n"),
+            // The plain text ends its line, as Go's `http.Error` has it.
+            None => Self::text(refusal.code(), &format!("{refusal}\n")),
         };
         answer.retry_after = refusal.retry_after();
         answer

@@ -98,6 +98,10 @@ impl Served for Request {
         Self::is_mutating(self)
     }
 
+    fn is_eviction(&self) -> bool {
+        self.path.ends_with("/eviction")
+    }
+
     fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {
         let mut step = Step::of(self, way.client, at);
         step.code = code;

@@ -9,7 +9,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::http::{Cluster, Cut};
+use super::http::{Cluster, Cut, Inner};
 use super::proxy::Cell;
 use super::{Context, ObjectKey, object};
 use crate::clock::Clock;
@@ -291,6 +291,114 @@ async fn not_ready_pods_follow_their_policy() {
         let found = inner.store.evict("default", "p", &json!({}), &Context::new(now, "test"));
         let code = found.map_or_else(|refused| refused.refusal.code(), |()| 201);
         assert_eq!(code, wanted, "{policy:?} {healthy} of {desired}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_causes_of_a_refused_eviction_are_told_apart() {
+    type Change = fn(&mut Inner);
+    fn budget(inner: &mut Inner, change: fn(&mut Value)) {
+        inner.store.edit(&ObjectKey::new("policy", "poddisruptionbudgets", "default", "x"), change);
+    }
+    let rows: [(&str, Change, Value, (u16, Option<u64>, &str)); 10] = [
+        ("as it is", |_| {}, json!({}), (201, None, "")),
+        (
+            "spent",
+            |inner| budget(inner, |budget| budget["status"]["disruptionsAllowed"] = json!(0)),
+            json!({}),
+            (429, None, "does not allow evicting pods currently\""),
+        ),
+        (
+            "sync failed",
+            |inner| {
+                budget(inner, |budget| {
+                    budget["status"]["disruptionsAllowed"] = json!(0);
+                    budget["status"]["conditions"] = json!([{"type": "DisruptionAllowed", "status": "False",
+                        "reason": "SyncFailed", "message": "foos.example.com does not implement the scale subresource"}]);
+                });
+            },
+            json!({}),
+            (429, None, "because it failed sync: foos.example.com does not implement the scale subresource"),
+        ),
+        (
+            "too many disrupted",
+            |inner| {
+                budget(inner, |budget| {
+                    let names = (0..2001).map(|index| (format!("p{index}"), json!("2026-11-30T02:00:00Z")));
+                    budget["status"]["disruptedPods"] = Value::Object(names.collect());
+                });
+            },
+            json!({}),
+            (403, None, "disrupted pods is too big"),
+        ),
+        (
+            "the namespace ends, and the pod is gone",
+            |inner| {
+                inner.store.remove(&ObjectKey::pod("default", "p"));
+                inner.store.edit(&ObjectKey::new("", "namespaces", "", "default"), |namespace| {
+                    object::set_meta(namespace, "deletionTimestamp", json!("2026-11-30T02:00:00Z"));
+                });
+            },
+            json!({}),
+            (403, None, "\"NamespaceTerminating\""),
+        ),
+        (
+            "a webhook",
+            |inner| inner.store.webhooks.set(webhook(None)),
+            json!({}),
+            (400, None, "admission webhook \\\"drain.example.com\\\" denied the request: moving"),
+        ),
+        ("a webhook that gave in", |inner| inner.store.webhooks.set(webhook(Some(0))), json!({}), (201, None, "")),
+        (
+            "another uid of an unready pod",
+            |inner| {
+                inner.store.edit(&ObjectKey::pod("default", "p"), |pod| pod["status"]["conditions"] = json!([]));
+            },
+            json!({"deleteOptions": {"preconditions": {"uid": "old"}}}),
+            (429, Some(10), "still being processed by the server"),
+        ),
+        (
+            "another uid and revision of an unready pod",
+            |inner| {
+                inner.store.edit(&ObjectKey::pod("default", "p"), |pod| pod["status"]["conditions"] = json!([]));
+            },
+            json!({"deleteOptions": {"preconditions": {"resourceVersion": "1"}}}),
+            (409, None, "Precondition failed"),
+        ),
+        ("another name", |_| {}, json!({"metadata": {"name": "q"}}), (400, None, "does not match")),
+    ];
+    for (row, change, eviction, (code, retry_after, said)) in rows {
+        let cluster = cluster();
+        let now = cluster.clock().now();
+        let mut inner = cluster.lock();
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "labels": {"app": "x"}},
+                "spec": {"nodeName": "n1"}, "status": {"phase": "Running",
+                    "conditions": [{"type": "Ready", "status": "True"}]}}),
+            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x", "namespace": "default"},
+                "spec": {"minAvailable": 1, "selector": {}},
+                "status": {"observedGeneration": 1, "currentHealthy": 2, "desiredHealthy": 1, "disruptionsAllowed": 1}}),
+        ] {
+            inner.store.seed(object, now);
+        }
+        change(&mut inner);
+        let found = inner.store.evict("default", "p", &eviction, &Context::new(now, "test"));
+        let refusal = found.err().map(|refused| refused.refusal);
+        let found = refusal.as_ref().map_or((201, None), |refusal| (refusal.code(), refusal.retry_after()));
+        assert_eq!(found, (code, retry_after), "{row}");
+        let text = refusal.and_then(|refusal| refusal.body()).unwrap_or_default().to_string();
+        assert!(text.contains(said), "{row}: {text}");
+    }
+}
+
+fn webhook(left: Option<u32>) -> super::Webhook {
+    super::Webhook {
+        name: "drain.example.com".to_owned(),
+        namespace: "default".to_owned(),
+        label: ("app".to_owned(), "x".to_owned()),
+        message: "moving".to_owned(),
+        code: 0,
+        left,
     }
 }
 

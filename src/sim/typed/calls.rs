@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use maint_engine::execute::{Calls, Form, WRITE_LIMIT, WriteError, message_of};
+use maint_engine::execute::{Calls, Form, Reply, WriteError};
 use serde_json::Value;
 
 use super::{Ways, note};
@@ -28,10 +28,10 @@ impl Asked<'_> {
             Err(refusal) => Err(refusal.into()),
         };
         match done {
-            Ok(Done::Object(code, object)) => (code, Ok(object)),
+            Ok(Done::Object(code, object)) => (code, Ok((code, object))),
             // Nobody reads the details of a success.
-            Ok(Done::Success(code, _)) => (code, Ok(Arc::new(Value::Null))),
-            Ok(Done::List(kind, listing)) => (200, Ok(Arc::new(dispatch::list_document(&kind, &listing)))),
+            Ok(Done::Success(code, _)) => (code, Ok((code, Arc::new(Value::Null)))),
+            Ok(Done::List(kind, listing)) => (200, Ok((200, Arc::new(dispatch::list_document(&kind, &listing))))),
             Ok(Done::Watch(_)) => {
                 let refused = Refusal::new(405, "MethodNotAllowed", "watches have a port of their own");
                 (405, Err(refused.into()))
@@ -42,10 +42,15 @@ impl Asked<'_> {
 }
 
 impl Served for Asked<'_> {
-    type Answer = Result<Arc<Value>, EvictionRefused>;
+    /// Code and document.
+    type Answer = Result<(u16, Arc<Value>), EvictionRefused>;
 
     fn is_mutating(&self) -> bool {
         self.0.is_mutating()
+    }
+
+    fn is_eviction(&self) -> bool {
+        self.0.path.ends_with("/eviction")
     }
 
     fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {
@@ -76,11 +81,24 @@ impl Served for Asked<'_> {
     }
 }
 
+/// A refusal as the real client gets it.
+fn refused(refusal: &Refusal) -> Reply {
+    let document = refusal.body();
+    Reply {
+        code: refusal.code(),
+        retry_after_seconds: refusal.retry_after().and_then(|seconds| seconds.try_into().ok()),
+        // The plain text of an answer that is no document ends its line.
+        text: if document.is_some() { String::new() } else { format!("{refusal}\n") },
+        document: document.map(Arc::new),
+    }
+}
+
 /// What the engine makes of a refusal.
 pub(super) fn write_error(refusal: &Refusal) -> WriteError {
-    let said = refusal.body().as_ref().and_then(message_of);
-    // The plain text of an unknown path ends its line.
-    WriteError::of_answer(refusal.code(), said.unwrap_or_else(|| format!("{refusal}\n")))
+    match refused(refusal).into_document() {
+        Err(error) => error,
+        Ok(_) => WriteError::Server("a refusal with the code of a success".to_owned()),
+    }
 }
 
 /// Fenced writes, requests of people, reports and Events.
@@ -94,10 +112,12 @@ impl TypedCalls {
         Self(ways)
     }
 
-    /// One request, within the limit of every write.
-    pub(super) async fn request(&self, request: &Request) -> Result<Arc<Value>, WriteError> {
-        match self.0.clock.timeout(WRITE_LIMIT, self.0.pass(&Asked(request))).await {
-            Ok(Ok(answer)) => answer.map_err(|refused| write_error(&refused.refusal)),
+    async fn sent(&self, request: &Request, limit: Duration) -> Result<Reply, WriteError> {
+        match self.0.clock.timeout(limit, self.0.pass_with(&Asked(request), |_, answer| answer)).await {
+            Ok(Ok(Ok((code, document)))) => {
+                Ok(Reply { code, retry_after_seconds: None, document: Some(document), text: String::new() })
+            }
+            Ok(Ok(Err(refusal))) => Ok(refused(&refusal.refusal)),
             Ok(Err(broken)) => Err(WriteError::Transport(broken)),
             Err(late) => Err(WriteError::TimedOut { limit: late.limit }),
         }
@@ -105,16 +125,20 @@ impl TypedCalls {
 }
 
 impl Calls for TypedCalls {
-    async fn call(&self, method: http::Method, path: &str, form: Form, body: Value) -> Result<Arc<Value>, WriteError> {
+    async fn exchange(
+        &self,
+        method: http::Method,
+        path: &str,
+        form: Form,
+        body: Option<Value>,
+        limit: Duration,
+    ) -> Result<Reply, WriteError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut request = Request::new(method.as_str(), path, query);
-        form.media_type().clone_into(&mut request.content_type);
-        request.document = Some(Arc::new(body));
-        self.request(&request).await
-    }
-
-    async fn read(&self, path: &str) -> Result<Arc<Value>, WriteError> {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        self.request(&Request::new("GET", path, query)).await.map_err(WriteError::of_read)
+        if let Some(body) = body {
+            form.media_type().clone_into(&mut request.content_type);
+            request.document = Some(Arc::new(body));
+        }
+        self.sent(&request, limit).await
     }
 }

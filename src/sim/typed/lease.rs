@@ -53,7 +53,7 @@ impl TypedLease {
         let server = self.order.get(self.lock().index).copied();
         let server = server.ok_or_else(|| Answer::Failed("no way to the API is known".to_owned()))?;
         match pass(&self.cluster, server, self.client, &Asked(&request)).await {
-            Ok(Ok(found)) => Ok(found),
+            Ok(Ok((_, found))) => Ok(found),
             Ok(Err(refused)) => Err(answer_of(&refused.refusal)),
             Err(broken) => Err(Answer::Failed(broken)),
         }

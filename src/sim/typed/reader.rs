@@ -55,6 +55,7 @@ fn read_error(spec: &SourceSpec, refusal: &Refusal) -> ReadError {
     let (code, text) = match refusal {
         Refusal::UnknownPath if !spec.built_in => return ReadError::Absent,
         Refusal::UnknownPath => (404, "404 page not found"),
+        Refusal::Overloaded => (429, "Too many requests, please try again later."),
         Refusal::Status { reason: "NotFound", details, .. } if !spec.built_in && !details.contains_key("name") => {
             return ReadError::Absent;
         }

@@ -54,8 +54,8 @@ impl Stream for Typed {
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error.to_string()))),
                 // What names no object, such as an error, tells nothing.
-                Poll::Ready(Some(Ok((_, object)))) => {
-                    if let Some(changed) = Changed::of(&object) {
+                Poll::Ready(Some(Ok((kind, object)))) => {
+                    if let Some(changed) = Changed::of(&object, kind == "DELETED") {
                         return Poll::Ready(Some(Ok(changed)));
                     }
                 }
@@ -75,6 +75,8 @@ impl Opening {
         match self.watched {
             Watched::Records => ("maint.dev", "v1alpha1", "maintenances"),
             Watched::Node(_) => ("", "v1", "nodes"),
+            Watched::PodsOn(_) => ("", "v1", "pods"),
+            Watched::Budgets => ("policy", "v1", "poddisruptionbudgets"),
             Watched::DaemonSets => ("apps", "v1", "daemonsets"),
         }
     }
@@ -83,7 +85,8 @@ impl Opening {
         let (group, version, resource) = self.resource();
         let kind = inner.store.kinds().find(group, version, resource).cloned().ok_or(Refusal::UnknownPath)?;
         let fields = match &self.watched {
-            Watched::Records | Watched::DaemonSets => String::new(),
+            Watched::Records | Watched::DaemonSets | Watched::Budgets => String::new(),
+            Watched::PodsOn(node) => format!("spec.nodeName={node}"),
             Watched::Node(name) => format!("metadata.name={name}"),
         };
         Ok(WatchRequest {

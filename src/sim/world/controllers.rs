@@ -195,7 +195,8 @@ fn budget(store: &Store, budget: &Value, now: Timestamp) -> Write {
     });
     let healthy = i64::try_from(healthy.count()).unwrap_or(0);
     let (expected, desired) = wanted(store, budget, &pods);
-    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+    let failed = sync_failure(budget, &pods);
+    let allowed = if expected > 0 && failed.is_none() { (healthy - desired).max(0) } else { 0 };
     let mut new = budget.clone();
     let status = object::map(&mut new, "status");
     status.insert("observedGeneration".to_owned(), json!(number(budget, "/metadata/generation")));
@@ -212,9 +213,29 @@ fn budget(store: &Store, budget: &Value, now: Timestamp) -> Write {
     } else {
         status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
     }
-    let (value, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
-    object::set_condition(&mut new, "DisruptionAllowed", value, reason, "", now);
+    let (value, reason) = match (&failed, allowed) {
+        (Some(_), _) => ("False", "SyncFailed"),
+        (None, 0) => ("False", "InsufficientPods"),
+        (None, _) => ("True", "SufficientPods"),
+    };
+    object::set_condition(&mut new, "DisruptionAllowed", value, reason, failed.as_deref().unwrap_or_default(), now);
     Write::Put(ObjectKey::new("policy", "poddisruptionbudgets", namespace, object::name(budget)), new)
+}
+
+/// Why the controller cannot tell how many pods there should be: all but a number as `minAvailable` asks each pod's
+/// owner for its scale.
+fn sync_failure(budget: &Value, pods: &[&Value]) -> Option<String> {
+    let least = budget.at("/spec/minAvailable").filter(|value| !value.is_null());
+    if least.is_some_and(|least| !least.is_string()) {
+        return None;
+    }
+    pods.iter().find_map(|pod| {
+        let owners = pod.at("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+        let owner = owners.into_iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+        let kind = object::text(owner, "/kind");
+        let scales = matches!(kind, "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController");
+        (!scales).then(|| format!("{}s does not implement the scale subresource", kind.to_lowercase()))
+    })
 }
 
 /// Expected pods and desired healthy ones. A number as `minAvailable` counts the pods themselves; the other forms

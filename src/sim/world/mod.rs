@@ -8,6 +8,7 @@ mod controllers;
 pub mod fixture;
 mod nodes;
 mod observe;
+mod operator;
 mod pods;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,15 @@ pub const ACTION_BOOT_ID: &str = "EXPECTED_BOOT_ID";
 pub const START_ANNOTATION: &str = "sim.maint.dev/start-seconds";
 /// Annotation: seconds from deletion to the end of the containers.
 pub const STOP_ANNOTATION: &str = "sim.maint.dev/stop-seconds";
+
+/// Annotation: seconds from deletion until somebody takes a pod's finalizers off; without it nobody ever does.
+pub const FINALIZER_ANNOTATION: &str = "sim.maint.dev/finalizer-seconds";
+/// Annotation of a pod that its kubelet does not end before the next boot of its node.
+pub const STUCK_ANNOTATION: &str = "sim.maint.dev/stuck";
+/// Annotation of a StatefulSet whose operator moves the primary: seconds from the cordon of its node to the move.
+pub const SWITCHOVER_ANNOTATION: &str = "sim.maint.dev/switchover-seconds";
+/// Label of such a set's pods.
+pub const ROLE_LABEL: &str = "role";
 
 /// How long things take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +128,10 @@ pub enum Due {
     Start(ObjectKey, String),
     /// A pod with this uid ends.
     Stop(ObjectKey, String),
+    /// Somebody takes the finalizers off a pod with this uid.
+    Free(ObjectKey, String),
+    /// An operator looks at its StatefulSet.
+    Operator(ObjectKey),
     /// An action pod with this uid does what it is there for.
     Act(ObjectKey, String),
     /// A controller looks at its Deployment, ReplicaSet, StatefulSet or DaemonSet.
@@ -347,6 +361,8 @@ fn fire(state: &mut State, store: &Store, due: &Due, now: Timestamp) -> Vec<Writ
         Due::Schedule => pods::schedule(store, now),
         Due::Start(key, uid) => pods::start(state, store, key, uid, now),
         Due::Stop(key, uid) => pods::stop(state, store, key, uid),
+        Due::Free(key, uid) => pods::free(store, key, uid),
+        Due::Operator(key) => operator::look(store, key),
         Due::Act(key, uid) => pods::act(state, store, key, uid),
         Due::Workload(key) => controllers::workload(state, store, key),
         Due::Budgets => controllers::budgets(store, now),

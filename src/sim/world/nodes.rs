@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Due, State, Write};
+use super::{Due, STUCK_ANNOTATION, State, Write};
 use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
@@ -134,6 +134,12 @@ pub fn boot(state: &mut State, store: &Store, node: &str, now: Timestamp) -> Vec
             object::set_condition(&mut new, "Ready", "False", "PodCompleted", "", now);
             writes.push(Write::Put(key, new));
         } else if object::is_deleting(pod) {
+            if object::annotation(pod, STUCK_ANNOTATION).is_some() {
+                let mut new = pod.clone();
+                let annotations = new.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+                annotations.map(|annotations| annotations.remove(STUCK_ANNOTATION));
+                writes.push(Write::Put(key.clone(), new));
+            }
             writes.push(Write::Later(state.settings.stop, Due::Stop(key, uid)));
         } else if object::text(pod, "/status/phase") == "Running" {
             writes.push(Write::Put(key.clone(), restarted(pod, now)));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Due, START_ANNOTATION, STOP_ANNOTATION, Settings};
+use super::{Due, FINALIZER_ANNOTATION, START_ANNOTATION, STOP_ANNOTATION, SWITCHOVER_ANNOTATION, Settings};
 use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
 
@@ -21,6 +21,9 @@ pub fn follow(
         ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") => {
             let mut found = vec![(settings.reaction, Due::Workload(key.clone()))];
             found.extend(owner(key, after.or(before)).map(|owner| (settings.reaction, Due::Workload(owner))));
+            // An operator that has nothing to move looks again, as it would after any change of a node.
+            found
+                .extend(after.and_then(|set| Some((seconds(set, SWITCHOVER_ANNOTATION)?, Due::Operator(key.clone())))));
             found
         }
         ("policy", "poddisruptionbudgets") => vec![(settings.budget_lag, Due::Budgets)],
@@ -55,6 +58,9 @@ fn pod(key: &ObjectKey, before: Option<&Value>, after: Option<&Value>, settings:
     } else if object::is_deleting(pod) {
         let grace = pod.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64).unwrap_or(0);
         let stop = seconds(pod, STOP_ANNOTATION).unwrap_or(settings.stop).min(Duration::from_secs(grace));
+        if let Some(free) = seconds(pod, FINALIZER_ANNOTATION).filter(|_| object::has_finalizers(pod)) {
+            found.push((free, Due::Free(key.clone(), uid.clone())));
+        }
         found.push((stop, Due::Stop(key.clone(), uid)));
     } else if object::text(pod, "/status/phase") == "Pending" {
         found.push((seconds(pod, START_ANNOTATION).unwrap_or(settings.start), Due::Start(key.clone(), uid)));

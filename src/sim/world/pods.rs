@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, Due, State, Write, nodes, observe};
+use super::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, Due, STUCK_ANNOTATION, State, Write, nodes, observe};
 use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
@@ -115,11 +115,26 @@ fn address(uid: &str) -> String {
 /// does this after its return.
 pub fn stop(state: &State, store: &Store, key: &ObjectKey, uid: &str) -> Vec<Write> {
     match same_pod(store, key, uid) {
-        Some(pod) if object::is_deleting(pod) && !state.down.contains(object::text(pod, "/spec/nodeName")) => {
+        Some(pod)
+            if object::is_deleting(pod)
+                && !state.down.contains(object::text(pod, "/spec/nodeName"))
+                && object::annotation(pod, STUCK_ANNOTATION).is_none() =>
+        {
             vec![Write::End(key.clone())]
         }
         _ => Vec::new(),
     }
+}
+
+/// The finalizers of a terminating pod go; with them the pod, where its containers have ended.
+pub fn free(store: &Store, key: &ObjectKey, uid: &str) -> Vec<Write> {
+    let Some(pod) = same_pod(store, key, uid).filter(|pod| object::has_finalizers(pod)) else { return Vec::new() };
+    let mut new = pod.clone();
+    object::set_meta(&mut new, "finalizers", Value::Null);
+    let ended = pod.at("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0);
+    let mut writes = vec![Write::Put(key.clone(), new)];
+    writes.extend(ended.then(|| Write::End(key.clone())));
+    writes
 }
 
 /// An action pod compares the boot ID and reboots its node; with another boot ID it has acted already.

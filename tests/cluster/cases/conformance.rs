@@ -21,6 +21,7 @@ async fn real_server(cluster: Arc<Cluster>) -> Result<()> {
         namespace: "conformance".to_owned(),
         node: Some(node_name(3)),
         pods: true,
+        namespaces: true,
         definitions: true,
         // A server forgets revisions only when it starts anew, which is no case of its own here.
         forgotten: None,

@@ -129,6 +129,8 @@ const EVENTS_GROUP: &str = "events.k8s.io";
 /// What the service does beyond listing: a row for each write of the engine.
 const SERVICE: &[Row] = &[
     (CLUSTER, all("", "nodes"), &["watch"], "wake up when a node changes"),
+    (CLUSTER, all("", "pods"), &["watch"], "look at a pod right before its eviction; wake up when it is gone"),
+    (CLUSTER, all("policy", "poddisruptionbudgets"), &["watch"], "wake up when a budget has room again"),
     (CLUSTER, all("apps", "daemonsets"), &["watch"], "wake up when kured takes its lock"),
     (CLUSTER, all(names::GROUP, "maintenances"), &["get", "watch"], "read a record again; wake up when one changes"),
     (CLUSTER, all("", "nodes"), &["patch"], "cordon, uncordon, owner and proof, each guarded by resourceVersion"),

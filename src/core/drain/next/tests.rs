@@ -360,14 +360,23 @@ fn grace_and_basis_are_handed_on() {
 }
 
 #[test]
-fn answers_of_pods_that_went_are_forgotten() {
+fn one_answer_a_pod_is_kept_and_not_more_than_the_limit() {
     let mut answers = Answers::default();
-    let both = cluster(vec![web("a"), web("b")], vec![]);
-    let found = decide(&both, &answers, 0);
-    for name in ["a", "b"] {
-        answers.note(answered(&found, name, Answer::UidConflict, 0));
+    let eviction = |uid: &str| Eviction {
+        namespace: "shop".to_owned(),
+        name: uid.to_owned(),
+        uid: uid.to_owned(),
+        grace_seconds: None,
+        lane: Lane::Pod(uid.to_owned()),
+        basis: String::new(),
+    };
+    let mut note = |uid: &str, answer| answers.note(Answered { eviction: eviction(uid), answer, at: now() });
+    note("a", Answer::UidConflict);
+    note("b", Answer::Gone);
+    note("a", Answer::Accepted);
+    for index in 0..1_999 {
+        note(&index.to_string(), Answer::Accepted);
     }
-    let left = cluster(vec![web("b")], vec![]);
-    look(&left.facts(now()), &settings(""), now(), |view| answers.keep_only(view));
-    assert_eq!(told(&decide(&both, &answers, 0)), "[a] b was not evicted: somebody wrote it at the same time");
+    let last = answers.last();
+    assert_eq!((last.len(), last[0].eviction.uid.as_str(), &last[0].answer), (2_000, "a", &Answer::Accepted));
 }

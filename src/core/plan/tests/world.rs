@@ -9,6 +9,7 @@ use super::kured::{Kured, Next};
 use crate::api::record::{Maintenance, MaintenanceSpec};
 use crate::api::{SourceId, names};
 use crate::config::Settings;
+use crate::drain::Answers;
 use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source, SourceSpec};
 use crate::gates::testing::{self, World, api_servers, controller_manager_lease, green_matrix, node_lease};
 use crate::matrix::{CellVerdict, Readiness};
@@ -82,7 +83,7 @@ pub(super) struct Scene {
     pub kured: Option<Kured>,
     /// Boot IDs that action pods were created for.
     pub pods_created: Vec<String>,
-    pub refusals: Vec<String>,
+    pub answers: Answers,
     /// Records of other nodes, as the API has them.
     pub others: Vec<Value>,
     /// Where our own pod runs, where that is known.
@@ -144,7 +145,7 @@ impl Scene {
             coming: Vec::new(),
             kured: None,
             pods_created: Vec::new(),
-            refusals: Vec::new(),
+            answers: Answers::default(),
             others: Vec::new(),
             seat: None,
             version: 1,

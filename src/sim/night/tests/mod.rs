@@ -1,6 +1,7 @@
 //! Nights.
 
 mod crashes;
+mod drains;
 mod frozen;
 mod questions;
 mod rate;

@@ -19,7 +19,7 @@ fn phases(night: &Night) -> Vec<String> {
 }
 
 /// Plays a scenario and checks its end.
-fn check(scenario: &Scenario) -> Night {
+pub(super) fn check(scenario: &Scenario) -> Night {
     let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
     let (name, end) = (scenario.name, &night.end);
     println!("{name}: {} virtual seconds, writes {:?}", night.seconds, night.writes);

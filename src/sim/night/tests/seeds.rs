@@ -28,7 +28,7 @@ fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
         delay: often(),
     };
     let chaos = Duration::from_secs(60 + random.below(120));
-    (scenario, Plan { seed, script: Vec::new(), chances, chaos, havoc: true })
+    (scenario, Plan { seed, chances, chaos, havoc: true, ..Plan::default() })
 }
 
 fn play_seed(shell: Shell, seed: u64) -> Night {
@@ -38,7 +38,7 @@ fn play_seed(shell: Shell, seed: u64) -> Night {
 
 /// What is wrong with a night: the run is over or held, what it has to tell was told, and nothing of ours is left
 /// elsewhere.
-fn wrongs(night: &Night) -> Vec<&'static str> {
+pub(super) fn wrongs(night: &Night) -> Vec<&'static str> {
     let end = &night.end;
     let over = matches!(end.phase.as_str(), "Succeeded" | "Failed" | "Cancelled");
     let told = night.record.as_ref().and_then(|record| record.status.as_ref()).is_some_and(|status| {
