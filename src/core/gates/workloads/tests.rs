@@ -1,3 +1,5 @@
+//! The tables of gate `workloads`.
+
 use serde_json::json;
 
 use super::super::RunContext;
