@@ -92,7 +92,7 @@ fn check(input: &GateInput<'_>) -> Finding {
     for warning in &plan.warnings {
         warn(&mut draft, input, warning);
     }
-    draft.finish(format!("{}; no pod would be lost", plan.verdict_line()))
+    draft.finish(format!("no pod of {} would be lost", input.target))
 }
 
 /// What is told of the plan's warnings: not what every night has.

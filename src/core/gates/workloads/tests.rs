@@ -65,7 +65,7 @@ fn check(rows: &[Row]) {
 #[test]
 fn nothing_is_lost() {
     check(&[
-        ("a Deployment's pod", same, start, Status::Pass, Reason::Passed, "no pod would be lost"),
+        ("a Deployment's pod", same, start, Status::Pass, Reason::Passed, "no pod of worker2 would be lost"),
         (
             "bare",
             bare,
@@ -83,7 +83,7 @@ fn nothing_is_lost() {
             start,
             Status::Pass,
             Reason::Passed,
-            "no pod would be lost",
+            "no pod of worker2 would be lost",
         ),
         (
             "bare and finished",
@@ -94,7 +94,7 @@ fn nothing_is_lost() {
             start,
             Status::Pass,
             Reason::Passed,
-            "nothing to drain",
+            "no pod of worker2 would be lost",
         ),
         (
             "bare, cordon-only",
@@ -112,7 +112,7 @@ fn nothing_is_lost() {
             Reason::PodWithoutController,
             "belongs to DaemonSet agent, which is gone",
         ),
-        ("skipped", skipped, start, Status::Pass, Reason::Passed, "nothing to drain"),
+        ("skipped", skipped, start, Status::Pass, Reason::Passed, "no pod of worker2 would be lost"),
         (
             "skipped, and kured drains",
             skipped,
