@@ -9,7 +9,7 @@ use super::{Case, case};
 use crate::harness::{Cluster, node_name};
 
 /// Behaviours that both servers are asked for at least.
-const AT_LEAST: usize = 90;
+const AT_LEAST: usize = 110;
 
 pub fn cases() -> Vec<Case> {
     vec![case("conformance::real_server", real_server)]
