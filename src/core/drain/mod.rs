@@ -22,6 +22,10 @@ mod warnings;
 mod waves;
 
 #[cfg(test)]
+mod items;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
 mod testing;
 
 pub use answer::{Answer, Answered, Eviction, Lane};

@@ -334,7 +334,7 @@ fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "metadata": {
             "name": name, "namespace": namespace, "uid": format!("uid-{name}"),
-            "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}],
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": true}],
         },
         "spec": {"nodeName": TARGET},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
