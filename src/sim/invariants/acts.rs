@@ -121,6 +121,16 @@ fn foreign_and_live(objects: &Objects, lock: &Value, now: Timestamp) -> bool {
     !ghost && !expired
 }
 
+/// Whether two entries differ in nothing but whether the node was cordoned before.
+fn same_but_cordon(before: &Value, after: &Value) -> bool {
+    let bare = |lock: &Value| {
+        let mut lock = lock.clone();
+        lock.as_object_mut().map(|lock| lock.remove("metadata"));
+        lock
+    };
+    bare(before) == bare(after)
+}
+
 /// Why a lock that maint wrote is none that kured and the rules accept.
 fn unfit(objects: &Objects, lock: &Value) -> Option<String> {
     let node = object::text(lock, "/nodeID");
@@ -161,7 +171,10 @@ pub fn kured_lock_is_respected(rules: &Rules, history: &History) -> Vec<Violatio
                 }
             }
             for lock in new.iter().filter(|lock| !old.contains(lock)) {
-                if let Some(why) = unfit(objects, lock) {
+                let node = object::text(lock, "/nodeID");
+                // Its metadata may be corrected; all else of it is kured's.
+                let theirs = old.iter().any(|before| object::text(before, "/nodeID") == node && same_but_cordon(before, lock));
+                if let Some(why) = unfit(objects, lock).filter(|_| !theirs) {
                     bad(format!("lock {lock}: {why}"));
                 }
             }
@@ -280,6 +293,21 @@ mod tests {
                     night.lock("kured", Some(&Night::lock_of("n1")));
                     let mut lock = Night::lock_of("n1");
                     lock["metadata"]["unschedulable"] = json!(true);
+                    night.lock("maint-1", Some(&lock));
+                }),
+                ("the metadata of kured's lock, which never expires", false, |night| {
+                    night.start("n1");
+                    let mut lock = Night::lock_of("n1");
+                    lock["TTL"] = json!(0);
+                    night.lock("kured", Some(&lock));
+                    lock["metadata"]["unschedulable"] = json!(true);
+                    night.lock("maint-1", Some(&lock));
+                }),
+                ("kured's lock made to expire never", true, |night| {
+                    night.start("n1");
+                    night.lock("kured", Some(&Night::lock_of("n1")));
+                    let mut lock = Night::lock_of("n1");
+                    lock["TTL"] = json!(0);
                     night.lock("maint-1", Some(&lock));
                 }),
                 ("a ghost's lock", false, |night| {

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod frozen;
+mod kured_nights;
 mod questions;
 mod rate;
 mod scenarios;
