@@ -173,7 +173,8 @@ pub fn kured_lock_is_respected(rules: &Rules, history: &History) -> Vec<Violatio
             for lock in new.iter().filter(|lock| !old.contains(lock)) {
                 let node = object::text(lock, "/nodeID");
                 // Its metadata may be corrected; all else of it is kured's.
-                let theirs = old.iter().any(|before| object::text(before, "/nodeID") == node && same_but_cordon(before, lock));
+                let theirs =
+                    old.iter().any(|before| object::text(before, "/nodeID") == node && same_but_cordon(before, lock));
                 if let Some(why) = unfit(objects, lock).filter(|_| !theirs) {
                     bad(format!("lock {lock}: {why}"));
                 }

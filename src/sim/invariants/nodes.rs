@@ -93,7 +93,8 @@ fn granted(rules: &Rules, step: &Step) -> impl Iterator<Item = String> {
         record.as_ref().map(|record| object::text(record, "/status/intent/validUntil").to_owned()).unwrap_or_default()
     };
     let records = changes(step, "maint.dev", "maintenances").filter(|_| rules.kured_asks);
-    let granted = records.filter(move |change| !until(&change.after).is_empty() && until(&change.after) != until(&change.before));
+    let granted =
+        records.filter(move |change| !until(&change.after).is_empty() && until(&change.after) != until(&change.before));
     granted.filter_map(|change| Some(object::text(change.after.as_ref()?, "/spec/nodeName").to_owned()))
 }
 

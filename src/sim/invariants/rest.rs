@@ -56,9 +56,12 @@ pub fn every_run_is_over_or_says_why(_: &Rules, history: &History) -> Vec<Violat
     let objects = last(history);
     let left = views::records(&objects).filter_map(|record| {
         let outbox = record.at("/status/outbox").and_then(Value::as_array);
-        let told = outbox.is_some_and(|all| !all.is_empty() && all.iter().all(|one| one.at("/deliveredTo/0").is_some()));
+        let told =
+            outbox.is_some_and(|all| !all.is_empty() && all.iter().all(|one| one.at("/deliveredTo/0").is_some()));
         let why = match phase(record) {
-            "Succeeded" | "Failed" | "Cancelled" if object::has_finalizers(record) => "is over and still holds its finalizer",
+            "Succeeded" | "Failed" | "Cancelled" if object::has_finalizers(record) => {
+                "is over and still holds its finalizer"
+            }
             "Succeeded" | "Failed" | "Cancelled" => return None,
             "Held" if told => return None,
             "Held" => "is held, and nobody was told",
@@ -94,11 +97,12 @@ pub fn every_wish_was_heard(rules: &Rules, history: &History) -> Vec<Violation> 
     }
     let objects = last(history);
     let says = |node: &String| {
-        views::records(&objects)
-            .any(|record| object::text(record, "/spec/nodeName") == node && speaks(record))
+        views::records(&objects).any(|record| object::text(record, "/spec/nodeName") == node && speaks(record))
     };
     let unheard = wanted.into_iter().filter(|node| !says(node));
-    unheard.map(|node| at_end(history, "L5", format!("kured wants node {node}, and no record of it says why not"))).collect()
+    unheard
+        .map(|node| at_end(history, "L5", format!("kured wants node {node}, and no record of it says why not")))
+        .collect()
 }
 
 #[cfg(test)]

@@ -71,13 +71,8 @@ impl Doors {
     #[must_use]
     pub fn new(cluster: Arc<Cluster>, seed: u64) -> Self {
         let random = Random::new(seed ^ 0x0d00_5555);
-        let state = State {
-            random,
-            processes: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            trouble: None,
-            armed: BTreeMap::new(),
-        };
+        let state =
+            State { random, processes: BTreeMap::new(), asked: BTreeMap::new(), trouble: None, armed: BTreeMap::new() };
         Self { cluster, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -170,7 +165,8 @@ impl Doors {
     fn address(&self, node: &str) -> Option<IpAddr> {
         let inner = self.cluster.lock();
         let pod = inner.store.all("", "pods").find(|pod| {
-            object::text(pod, "/spec/nodeName") == node && object::text(pod, "/metadata/ownerReferences/0/name") == "kured"
+            object::text(pod, "/spec/nodeName") == node
+                && object::text(pod, "/metadata/ownerReferences/0/name") == "kured"
         })?;
         object::text(pod, "/status/podIP").parse().ok()
     }

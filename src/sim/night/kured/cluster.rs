@@ -48,11 +48,18 @@ pub(super) fn daemon_set(flags: &Flags) -> Value {
     if flags.annotate_nodes {
         words.push("--annotate-nodes".to_owned());
     }
+    if !flags.lock_ttl.is_zero() {
+        words.push(format!("--lock-ttl={}s", flags.lock_ttl.as_secs()));
+    }
     if !flags.drain_delay.is_zero() {
         words.push(format!("--drain-delay={}s", flags.drain_delay.as_secs()));
     }
     let version = format!("1.{}.{}", flags.version.minor, flags.version.patch);
-    objects::daemonset(Form::Manifest, NAMESPACE, &version, &words)
+    let mut set = objects::daemonset(Form::Manifest, NAMESPACE, &version, &words);
+    // An API server puts this on every DaemonSet (k8s.io/kubernetes pkg/apis/apps/v1/conversion.go), so that there always
+    // is a map of annotations.
+    object::annotate(&mut set, "deprecated.daemonset.template.generation", "1");
+    set
 }
 
 /// Mode auto, a window on Mondays, as the day of every night is, for all three nodes.

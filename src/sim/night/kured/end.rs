@@ -5,8 +5,8 @@ use maint_core::plan::phase_of;
 use serde_json::Value;
 
 use super::{KuredNight, Scene};
-use crate::invariants::views::{KURED_LOCK, boot_id, holders, in_flight, locks};
 use crate::invariants::History;
+use crate::invariants::views::{KURED_LOCK, boot_id, holders, in_flight, locks};
 use crate::store::{ObjectKey, object};
 
 /// The end of one record.
@@ -84,9 +84,13 @@ impl KuredNight {
             let status = record.status.clone().unwrap_or_default();
             let name = record.metadata.name.clone().unwrap_or_default();
             lines.push(format!("--- {name}: {} {} {}", status.phase, status.outcome, status.message));
-            lines.extend(status.timeline.iter().map(|entry| format!("{} {}: {}", entry.at, entry.phase, entry.message)));
+            lines
+                .extend(status.timeline.iter().map(|entry| format!("{} {}: {}", entry.at, entry.phase, entry.message)));
             lines.extend(
-                status.findings.iter().map(|one| format!("{} {} {}: {}", one.gate, one.status, one.reason, one.message)),
+                status
+                    .findings
+                    .iter()
+                    .map(|one| format!("{} {} {}: {}", one.gate, one.status, one.reason, one.message)),
             );
             lines.extend(status.warnings.iter().map(|warning| format!("warning: {warning}")));
             let waits = status.outbox.iter().filter(|entry| entry.delivered_to.is_empty());
@@ -110,9 +114,8 @@ impl Scene {
     /// Nothing is at work, all is told, and the report of the window is delivered.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let delivered = |outbox: &[maint_core::api::record::OutboxEntry]| {
-            outbox.iter().all(|entry| !entry.delivered_to.is_empty())
-        };
+        let delivered =
+            |outbox: &[maint_core::api::record::OutboxEntry]| outbox.iter().all(|entry| !entry.delivered_to.is_empty());
         let reported = self.reports().iter().any(|report| {
             report.status.as_ref().is_some_and(|status| !status.verdict.is_empty() && delivered(&status.outbox))
         });
@@ -143,7 +146,9 @@ pub(super) fn boots(history: &History, node: &str) -> usize {
     let key = ObjectKey::node(node);
     let changes = history.steps.iter().flat_map(|step| &step.changes).filter(|change| change.key == key);
     let booted = |before: &Value, after: &Value| boot_id(before) != boot_id(after);
-    changes.filter(|one| matches!((&one.before, &one.after), (Some(before), Some(after)) if booted(before, after))).count()
+    changes
+        .filter(|one| matches!((&one.before, &one.after), (Some(before), Some(after)) if booted(before, after)))
+        .count()
 }
 
 /// How often something appeared in the status of a record.
@@ -165,4 +170,3 @@ pub(super) fn acquired(history: &History) -> usize {
     let count = |set: &Option<std::sync::Arc<Value>>| set.as_ref().map_or(0, |set| holders(set).len());
     changes.filter(|change| count(&change.after) > count(&change.before)).count()
 }
-

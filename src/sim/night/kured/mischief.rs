@@ -101,7 +101,8 @@ pub const ALL: &[Mischief] = &[
 ];
 
 const GHOST: &str = r#"{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
-const MANUAL: &str = r#"{"nodeID":"manual","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
+const MANUAL: &str =
+    r#"{"nodeID":"manual","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
 const LIST: &str = r#"{"maxOwners":2,"locks":[]}"#;
 const GHOSTS: &str = r#"{"maxOwners":2,"locks":[{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}]}"#;
 
@@ -254,9 +255,7 @@ async fn cut(scene: &Scene, random: &mut Random) {
 
 fn write_lock(scene: &Scene, kind: Mischief, node: &str) {
     let now = scene.stage.cluster.clock().now();
-    let entry = |name: &str| {
-        json!({"nodeID": name, "metadata": {"unschedulable": false}, "created": now.to_string(), "TTL": 0, "by": "hand"})
-    };
+    let entry = |name: &str| json!({"nodeID": name, "metadata": {"unschedulable": false}, "created": now.to_string(), "TTL": 0, "by": "hand"});
     let list = |name: &str| json!({"maxOwners": 2, "locks": [entry(name), entry("manual")]});
     let fits = |name: &str| if scene.concurrency > 1 { list(name) } else { entry(name) };
     let text = match kind {

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use chaos::Chaos;
 pub use end::{Run, has_lock_of_ours};
 pub use mischief::Mischief;
-pub use scenario::{Scenario, SCENARIOS};
+pub use scenario::{SCENARIOS, Scenario};
 
 use super::doors::Doors;
 use super::{BEGIN, Mailbag, Plan, REPLICAS, Shell, Stage, WARM_UP, replica, seats};
@@ -168,7 +168,8 @@ impl Scene {
     pub fn records(&self) -> Vec<Maintenance> {
         let inner = self.stage.cluster.lock();
         let all = inner.store.all("maint.dev", "maintenances");
-        let mut found: Vec<Maintenance> = all.filter_map(|one| serde_json::from_value(Value::clone(one)).ok()).collect();
+        let mut found: Vec<Maintenance> =
+            all.filter_map(|one| serde_json::from_value(Value::clone(one)).ok()).collect();
         drop(inner);
         let place = |one: &Maintenance| (one.metadata.creation_timestamp.clone(), one.metadata.name.clone());
         found.sort_by_key(place);
@@ -282,7 +283,8 @@ fn conclude(scene: &Scene, initial: invariants::Objects, begun: Timestamp, at_re
     }
     let mut inner = stage.cluster.lock();
     let history = History { initial, steps: inner.trace.take() };
-    let rules = Rules { allow_self: stage.settings.run.allow_self, kured_asks: true, notice: NOTICE, ..Rules::default() };
+    let rules =
+        Rules { allow_self: stage.settings.run.allow_self, kured_asks: true, notice: NOTICE, ..Rules::default() };
     let mut violations = invariants::check_all(&rules, &history);
     if at_rest {
         violations.extend(invariants::check_rest(&rules, &history));
