@@ -109,6 +109,7 @@ mod tests {
             sentinel: "/var/run/reboot-required".into(),
             sentinel_command: command.map(str::to_owned),
             always_open: true,
+            runners: Vec::new(),
         };
         let rows = [
             ("a file and an image", None, "busybox@sha256:0", None),

@@ -6,7 +6,8 @@
 //! or a member tells nothing of itself.
 
 use super::listing::{Listing, built_in};
-use super::{Draft, GateInput, GateSpec, Read, etcd, flight, nodes};
+use super::reading::may_be_a_dump;
+use super::{Draft, GateInput, GateSpec, Read, etcd, nodes};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{Lease, Node};
 use crate::matrix::{ApiServer, Readiness};
@@ -40,7 +41,7 @@ fn check(input: &GateInput<'_>) -> Finding {
             Some(servers.as_slice())
         }
         Read::Absent | Read::NotAsked => {
-            if !flight::from_a_dump(input) {
+            if !may_be_a_dump(input) {
                 let evidence = Evidence::new(SourceId::ApiServers.as_str(), "/readyz", "not asked", "an answer");
                 draft.unknown(Reason::NotAsked, "nothing asked the API servers for /readyz", evidence);
             }

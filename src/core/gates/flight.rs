@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::listing::not_asked;
+use super::reading::may_be_a_dump;
 use super::{Draft, GateInput, Read};
+use crate::api::SourceId;
 use crate::api::names::ANNOTATION_OWNER;
-use crate::api::{Evidence, Moment, Reason, SourceId};
 use crate::facts::Node;
 
 /// Names of the nodes that a run has or is about to take away: with a record in flight, or with our owner annotation,
@@ -18,20 +20,11 @@ pub(super) fn nodes_in_flight<'a>(
     let records = match draft.read(SourceId::Maintenances, &input.facts.maintenances) {
         Read::Known(records) => records,
         Read::Absent => vec![],
-        Read::NotAsked if from_a_dump(input) => vec![],
-        Read::NotAsked => {
-            let evidence = Evidence::new(SourceId::Maintenances.as_str(), "read", "not asked", "a list");
-            draft.unknown(Reason::NotAsked, "nothing asked for maintenances", evidence);
-            return None;
-        }
+        Read::NotAsked if may_be_a_dump(input) => vec![],
+        Read::NotAsked => return not_asked(draft, SourceId::Maintenances),
         Read::Unreadable => return None,
     };
     let recorded = records.into_iter().filter(|record| record.in_flight()).map(|record| record.node_name.as_str());
     let owned = nodes.iter().filter(|node| node.metadata.annotations.contains_key(ANNOTATION_OWNER));
     Some(recorded.chain(owned.map(|node| node.metadata.name.as_str())).collect())
-}
-
-/// Whether something that only a live cluster answers may be missing: a look before any run. A run always asks.
-pub(super) const fn from_a_dump(input: &GateInput<'_>) -> bool {
-    matches!(input.moment, Moment::Start) && input.run.is_none()
 }

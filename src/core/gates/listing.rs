@@ -34,15 +34,15 @@ pub(super) fn built_in<'a, T>(
             );
             None
         }
-        Read::NotAsked => {
-            draft.unknown(
-                Reason::NotAsked,
-                format!("nothing asked for {source}"),
-                Evidence::new(source.as_str(), "read", "not asked", "a list"),
-            );
-            None
-        }
+        Read::NotAsked => not_asked(draft, source),
     }
+}
+
+/// The unknown of what nobody asked for: a dump without a file for the kind, or a reader that was not told.
+pub(super) fn not_asked<T>(draft: &mut Draft<'_>, source: SourceId) -> Option<T> {
+    let evidence = Evidence::new(source.as_str(), "read", "not asked", "an answer");
+    draft.unknown(Reason::NotAsked, format!("nothing asked for {source}"), evidence);
+    None
 }
 
 impl<T> Listing<'_, T> {

@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::listing::{built_in, not_asked};
 use super::{Draft, GateInput, Read};
 use crate::api::{Document, Evidence, GateId, Moment, Reason, SourceId};
 use crate::facts::{Item, Listed, Maintenance, Node, Observation};
 
-/// A list that every cluster can answer: its kind is built in. An answer that it does not exist, or no answer at
-/// all, is an unknown like any other failure.
+/// The objects of a list that every cluster can answer, see [`built_in`].
 pub(super) fn required<'a, T>(draft: &mut Draft<'a>, source: SourceId, listed: &'a Listed<T>) -> Option<Vec<&'a T>> {
-    match draft.read(source, listed) {
-        Read::Known(items) => Some(items),
-        Read::Unreadable => None,
-        Read::Absent => not_read(draft, source, "the API says that the kind does not exist, and it is built in"),
-        Read::NotAsked => not_read(draft, source, "nothing asked for it"),
-    }
+    built_in(draft, source, listed).map(|listing| listing.items)
 }
 
 /// The same for what is no list: the answers of the API servers, the matrix.
@@ -26,7 +21,7 @@ pub(super) fn required_value<'a, T>(
     match draft.observe(source, observation) {
         Read::Known(value) => Some(value),
         Read::Unreadable => None,
-        Read::Absent | Read::NotAsked => not_read(draft, source, "nothing asked for it"),
+        Read::Absent | Read::NotAsked => not_asked(draft, source),
     }
 }
 
@@ -42,19 +37,13 @@ pub(super) fn installed<'a, T>(
         Read::Absent => Some(Vec::new()),
         Read::Unreadable => None,
         Read::NotAsked if may_be_a_dump(input) => Some(Vec::new()),
-        Read::NotAsked => not_read(draft, source, "nothing asked for it"),
+        Read::NotAsked => not_asked(draft, source),
     }
 }
 
 /// Whether something may be not asked at all: a look before any run, perhaps at a dump. A run always asks.
 pub(super) const fn may_be_a_dump(input: &GateInput<'_>) -> bool {
     matches!(input.moment, Moment::Start) && input.run.is_none()
-}
-
-fn not_read<T>(draft: &mut Draft<'_>, source: SourceId, why: &str) -> Option<T> {
-    let evidence = Evidence::new(source.as_str(), "read", "no answer", "an answer");
-    draft.unknown(Reason::ObservationFailed, format!("{source} could not be read: {why}"), evidence);
-    None
 }
 
 /// A document in an annotation or a ConfigMap. One that cannot be read becomes an unknown of the finding.

@@ -4,7 +4,7 @@ use super::flag::Flag;
 use super::flags::{FlagProblem, Flags, Origin};
 use super::lock::{Format, Lock};
 use crate::api::names::ANNOTATION_KURED_LOCK;
-use crate::facts::{Container, DaemonSet, Facts, Item, Observation};
+use crate::facts::{Container, DaemonSet, Facts, Item, Observation, Pod};
 
 /// A lock of kured: the annotation of one DaemonSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct Place {
     pub sentinel_command: Option<String>,
     /// Its own window is not limited: neither days nor times are set.
     pub always_open: bool,
+    /// Namespace and name of the DaemonSets whose pods take this lock: the one that carries it where it runs kured
+    /// itself, and every other whose `--ds-name` points there.
+    pub runners: Vec<(String, String)>,
 }
 
 impl Place {
@@ -41,6 +44,14 @@ impl Place {
     #[must_use]
     pub fn is_at(&self, namespace: &str, name: &str, key: &str) -> bool {
         self.namespace == namespace && self.name == name && self.key == key
+    }
+
+    /// Whether the pod is one of the kureds that take this lock: a DaemonSet of theirs controls it.
+    #[must_use]
+    pub fn is_taken_by(&self, pod: &Pod) -> bool {
+        let Some((kind, owner)) = &pod.controller else { return false };
+        let of = |(namespace, name): &(String, String)| *namespace == pod.metadata.namespace && name == owner;
+        kind == "DaemonSet" && self.runners.iter().any(of)
     }
 
     /// Whether the lock's format is the one that `--concurrency` reads; a free or unreadable one fits.
@@ -109,6 +120,7 @@ pub fn places_of(daemon_sets: &[&DaemonSet]) -> Places {
                     Some(known) => {
                         known.period_seconds = known.period_seconds.max(place.period_seconds);
                         known.always_open &= place.always_open;
+                        known.runners.extend(place.runners);
                     }
                     None => found.push(place),
                 }
@@ -185,6 +197,7 @@ fn left_behind(daemon_set: &DaemonSet) -> Option<Place> {
         sentinel: Flag::RebootSentinel.spec().default.to_owned(),
         sentinel_command: None,
         always_open: true,
+        runners: Vec::new(),
     })
 }
 
@@ -217,6 +230,7 @@ fn place(own: &DaemonSet, flags: &Flags, all: &[&DaemonSet]) -> Result<Option<Pl
         sentinel,
         sentinel_command: (!sentinel_command.is_empty()).then_some(sentinel_command),
         always_open: window.into_iter().all(|flag| flags.origin(flag) == Origin::Default),
+        runners: vec![(own.metadata.namespace.clone(), own.metadata.name.clone())],
     }))
 }
 
@@ -237,6 +251,7 @@ pub(super) mod testing {
             sentinel: "/var/run/reboot-required".into(),
             sentinel_command: None,
             always_open: true,
+            runners: vec![("kube-system".into(), "kured".into())],
         }
     }
 }
@@ -259,6 +274,33 @@ mod tests {
         });
         let Item::Good(found) = DaemonSet::item(&document) else { panic!("{document}") };
         found
+    }
+
+    #[test]
+    fn a_lock_is_taken_by_the_pods_of_every_kured_that_points_at_it() {
+        let daemon_sets = [
+            kured("kured", "kube-system", &[], json!({})),
+            kured("kured-gpu", "pools", &["--ds-name=kured", "--ds-namespace=kube-system"], json!({})),
+            kured("kured-arm", "pools", &["--ds-name=kured-arm", "--ds-namespace=pools"], json!({})),
+        ];
+        let Places::Found(places) = places_of(&daemon_sets.iter().collect::<Vec<_>>()) else { panic!("no places") };
+        let shared = places.iter().find(|place| place.name == "kured").expect("the shared lock");
+        let rows = [
+            ("the carrier's", "kube-system", "DaemonSet", "kured", true),
+            ("the second pool's", "pools", "DaemonSet", "kured-gpu", true),
+            ("of a pool with a lock of its own", "pools", "DaemonSet", "kured-arm", false),
+            ("the same name elsewhere", "pools", "DaemonSet", "kured", false),
+            ("another kind", "kube-system", "ReplicaSet", "kured", false),
+        ];
+        for (row, namespace, kind, owner, wanted) in rows {
+            let document = json!({
+                "metadata": {"name": "p", "namespace": namespace, "uid": "u",
+                    "ownerReferences": [{"kind": kind, "name": owner, "controller": true}]},
+                "spec": {}, "status": {},
+            });
+            let Item::Good(pod) = Pod::item(&document) else { panic!("{document}") };
+            assert_eq!(shared.is_taken_by(&pod), wanted, "{row}");
+        }
     }
 
     #[test]

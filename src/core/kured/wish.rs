@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Answer, GO};
-use super::{Places, kured_container, places, question};
+use super::{Places, places, question};
 use crate::api::names::{ANNOTATION_ASKED, ANNOTATION_KURED_IN_PROGRESS};
 use crate::api::record::{Maintenance, MaintenanceSpec};
 use crate::api::{Action, Asked, Document as _, QuestionSource, Trigger};
 use crate::config::Scope;
-use crate::facts::{DaemonSet, Facts, Item, Node, Observation, Pod};
+use crate::facts::{Facts, Item, Node, Observation, Pod};
 use crate::plan::{parse_time, phase_of};
 
 /// Who asks, in records.
@@ -29,34 +29,27 @@ const NODE_IN_NAME: usize = 220;
 /// Characters of a boot ID that go into a record's name.
 const BOOT_IN_NAME: usize = 8;
 
-/// kured's pods among those of the node: the ones that a DaemonSet with a lock of kured controls.
+/// kured's pods among those of the node: the ones that may take a lock of kured.
 ///
 /// # Errors
 /// In words, where it could not be read.
 pub fn kured_pods(facts: &Facts) -> Result<Vec<&Pod>, String> {
-    match places(facts) {
-        Places::Found(_) => {}
+    let places = match places(facts) {
+        Places::Found(places) => places,
         Places::NotInstalled => return Ok(Vec::new()),
         Places::Unreadable(why) => return Err(why),
-    }
-    let owners: Vec<&DaemonSet> =
-        facts.daemon_sets.good().filter(|daemon_set| kured_container(daemon_set).is_some()).collect();
+    };
     let pods = match &facts.target_pods {
         Observation::Known { value, .. } => value,
         Observation::Failed { detail, .. } => return Err(format!("the node's pods could not be read: {detail}")),
         Observation::Absent { .. } | Observation::NotAsked => return Err("the node's pods were not read".to_owned()),
-    };
-    let of = |pod: &Pod, owner: &DaemonSet| {
-        let controller =
-            pod.controller.as_ref().is_some_and(|(kind, name)| kind == "DaemonSet" && *name == owner.metadata.name);
-        controller && pod.metadata.namespace == owner.metadata.namespace
     };
     let good = pods.iter().filter_map(|item| match item {
         Item::Good(pod) => Some(pod),
         // If it is kured's, its question is not believed this time.
         Item::Malformed(_) => None,
     });
-    Ok(good.filter(|pod| owners.iter().any(|owner| of(pod, owner))).collect())
+    Ok(good.filter(|pod| places.iter().any(|place| place.is_taken_by(pod))).collect())
 }
 
 /// Where a question came from, by the address of the connection; what a header says of it is never looked at.

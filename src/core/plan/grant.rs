@@ -54,7 +54,7 @@ impl<'a> Run<'a> {
         let mut found = Vec::new();
         for item in items {
             match item {
-                Item::Good(pod) if places.iter().any(|place| runs_it(place, pod)) => found.push(pod),
+                Item::Good(pod) if places.iter().any(|place| place.is_taken_by(pod)) => found.push(pod),
                 Item::Good(_) => {}
                 // It may be kured's.
                 Item::Malformed(_) => return None,
@@ -73,14 +73,9 @@ impl<'a> Run<'a> {
     pub(super) fn kured_place(&self) -> Option<Place> {
         let Places::Found(places) = self.locks() else { return None };
         let pods = self.kured_pods().unwrap_or_default();
-        let here = places.iter().find(|place| pods.iter().any(|pod| runs_it(place, pod)));
+        let here = places.iter().find(|place| pods.iter().any(|pod| place.is_taken_by(pod)));
         here.or_else(|| places.first()).cloned()
     }
-}
-
-fn runs_it(place: &Place, pod: &Pod) -> bool {
-    let controller = pod.controller.as_ref().map(|(kind, name)| (kind.as_str(), name.as_str()));
-    pod.metadata.namespace == place.namespace && controller == Some(("DaemonSet", place.name.as_str()))
 }
 
 pub(super) fn id_of(pod: &Pod) -> String {

@@ -165,8 +165,8 @@ fn a_halt_binds_at_every_moment() {
             "not asked",
             |c| c.facts.config_maps = Observation::NotAsked,
             Unknown,
-            ObservationFailed,
-            "config-maps could not",
+            Reason::NotAsked,
+            "nothing asked for config-maps",
         ),
         (
             "absent: built in",

@@ -412,8 +412,8 @@ fn what_could_not_be_read() {
                 c.facts.maintenances = Observation::NotAsked;
             },
             Unknown,
-            ObservationFailed,
-            "maintenances could not be read: nothing asked for it",
+            Reason::NotAsked,
+            "nothing asked for maintenances",
         ),
         (
             "nodes failed",
@@ -426,8 +426,8 @@ fn what_could_not_be_read() {
             "nodes not asked",
             |c| c.facts.nodes = Observation::NotAsked,
             Unknown,
-            ObservationFailed,
-            "nodes could not be read: nothing asked for it",
+            Reason::NotAsked,
+            "nothing asked for nodes",
         ),
         (
             "DaemonSets failed: the lock is not known",
@@ -444,7 +444,7 @@ fn what_could_not_be_read() {
             |c| c.facts.daemon_sets = Observation::Absent { at: now() },
             Unknown,
             ObservationFailed,
-            "daemon-sets could not be read: the API says that the kind does not exist, and it is built in",
+            "the API says that daemon-sets do not exist, although the kind is built in",
         ),
         (
             "no CRD, no runs",

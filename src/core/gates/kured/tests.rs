@@ -500,16 +500,16 @@ fn what_could_not_be_read_is_unknown() {
     };
     let rows: [(&str, Shape, &str); 4] = [
         ("pods failed", failed, "kured-pods could not be read (forbidden): 403"),
+        ("pods not asked", |case| case.facts.kured_pods = Observation::NotAsked, "nothing asked for kured-pods"),
         (
-            "pods not asked",
-            |case| case.facts.kured_pods = Observation::NotAsked,
-            "kured-pods could not be read: nothing asked for it",
+            "pods absent",
+            |case| case.facts.kured_pods = Observation::Absent { at: now() },
+            "the API says that kured-pods do not exist",
         ),
-        ("pods absent", |case| case.facts.kured_pods = Observation::Absent { at: now() }, "the kind does not exist"),
         (
             "DaemonSets not asked",
             |case| case.facts.daemon_sets = Observation::NotAsked,
-            "daemon-sets could not be read",
+            "nothing asked for daemon-sets",
         ),
     ];
     for (row, shape, message) in rows {

@@ -366,14 +366,14 @@ fn what_could_not_be_read() {
             |c| c.facts.nodes = Observation::Absent { at: now() },
             Unknown,
             ObservationFailed,
-            "it is built in",
+            "although the kind is built in",
         ),
         (
             "leases not asked",
             |c| c.facts.leases = Observation::NotAsked,
             Unknown,
-            ObservationFailed,
-            "leases could not be read: nothing asked for it",
+            Reason::NotAsked,
+            "nothing asked for leases",
         ),
         (
             "an odd condition",
