@@ -131,6 +131,11 @@ fn same_but_cordon(before: &Value, after: &Value) -> bool {
     bare(before) == bare(after)
 }
 
+/// Whether a run that is over still closes what kured was granted.
+fn is_closing(record: &Value) -> bool {
+    object::has_finalizers(record) && record.at("/status/kured/closing").is_some_and(|closing| !closing.is_null())
+}
+
 /// Why a lock that maint wrote is none that kured and the rules accept.
 fn unfit(objects: &Objects, lock: &Value) -> Option<String> {
     let node = object::text(lock, "/nodeID");
@@ -141,7 +146,9 @@ fn unfit(objects: &Objects, lock: &Value) -> Option<String> {
         return Some("its TTL is missing or zero".to_owned());
     }
     let lives = if node.starts_with("maint") {
-        views::records(objects).any(in_flight)
+        let owner = object::text(lock, "/maint/maintenance");
+        let is_its = |record: &Value| owner.is_empty() || object::uid(record) == owner;
+        views::records(objects).any(|record| is_its(record) && (in_flight(record) || is_closing(record)))
     } else {
         views::record_of(objects, node).is_some()
     };
@@ -310,6 +317,27 @@ mod tests {
                     let mut lock = Night::lock_of("n1");
                     lock["TTL"] = json!(0);
                     night.lock("maint-1", Some(&lock));
+                }),
+                ("a hold of a run that is over and waits for kured's question", false, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| {
+                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}})
+                    });
+                    night.finalize("n1");
+                    night.lock("maint-1", Some(&Night::hold_of("n1")));
+                }),
+                ("a hold of a run that is over and let go of", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| {
+                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}})
+                    });
+                    night.lock("maint-1", Some(&Night::hold_of("n1")));
+                }),
+                ("a hold of a run that is over while another one is in flight", true, |night| {
+                    night.start("n1");
+                    night.start("n2");
+                    night.record("n1", |status| *status = json!({"phase": "Failed"}));
+                    night.lock("maint-1", Some(&Night::hold_of("n1")));
                 }),
                 ("a ghost's lock", false, |night| {
                     night.lock("kured", Some(&Night::lock_of("n9")));

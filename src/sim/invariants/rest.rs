@@ -28,14 +28,24 @@ fn at_end(history: &History, invariant: &'static str, what: String) -> Violation
     Violation { invariant, step: history.steps.last().map_or(0, |step| step.number), what }
 }
 
-/// L2, of a night at rest: a node that is healthy is not cordoned, unless a run or a person holds it.
+/// L2, of a night at rest: a node that is healthy is not cordoned, unless a run holds it, or a person does or did: what
+/// he held is left to him without our mark.
 pub fn nothing_healthy_stays_cordoned(_: &Rules, history: &History) -> Vec<Violation> {
     let objects = last(history);
     let left = views::all(&objects, "", "nodes").filter(|(key, node)| {
         let held = object::annotation(node, HOLD).is_some() || views::record_of(&objects, &key.name).is_some();
-        views::is_cordoned(node) && object::is_true(node, "Ready") && !held
+        views::is_cordoned(node)
+            && object::is_true(node, "Ready")
+            && !held
+            && !is_left_to_a_person(&objects, &key.name, node)
     });
     left.map(|(key, _)| at_end(history, "L2", format!("node {} is healthy and still cordoned", key.name))).collect()
+}
+
+fn is_left_to_a_person(objects: &Objects, name: &str, node: &Value) -> bool {
+    let of_it = |record: &&Value| object::text(record, "/spec/nodeName") == name;
+    views::owner(node).is_none()
+        && views::records(objects).filter(of_it).any(|record| object::text(record, "/status/outcome") == "NodeOnHold")
 }
 
 /// L3, of a night at rest: no entry of ours is in kured's lock, unless its run is in flight.
@@ -208,6 +218,16 @@ mod tests {
                     night.start("n1");
                     night.edit("somebody", "n1", |node| object::annotate(node, HOLD, "{}"));
                     night.record("n1", |status| status["phase"] = json!("Cancelled"));
+                }),
+                ("left to the person who held it", false, |night| {
+                    night.start("n1");
+                    night.uncordon("n1");
+                    night.edit("maint-1", "n1", |node| node["spec"]["unschedulable"] = json!(true));
+                    night.record("n1", |status| *status = json!({"phase": "Cancelled", "outcome": "NodeOnHold"}));
+                }),
+                ("left to him, and still marked as ours", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| *status = json!({"phase": "Cancelled", "outcome": "NodeOnHold"}));
                 }),
                 ("NotReady", false, |night| {
                     night.start("n1");

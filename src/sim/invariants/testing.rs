@@ -206,6 +206,13 @@ impl Night {
         self.record(node, |status| status["intent"]["validUntil"] = json!(until));
     }
 
+    /// Puts our finalizer on a node's record.
+    pub fn finalize(&mut self, node: &str) {
+        let client = self.client.clone();
+        let key = ObjectKey::new("maint.dev", "maintenances", "", &format!("{node}-a"));
+        self.change(&client, &key, |record| object::set_meta(record, "finalizers", json!(["maint.dev/in-flight"])));
+    }
+
     /// Takes the records of the other nodes away, as if they had never been wished.
     pub fn alone(&mut self, node: &str) {
         for other in ["n1", "n2", "n3"].into_iter().filter(|other| *other != node) {

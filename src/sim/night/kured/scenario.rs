@@ -230,7 +230,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "kured-restarts",
         wants: &["n1"],
-        script: |scene| Box::pin(kured_restarts(scene)),
+        script: |scene| Box::pin(async { kured_restarts(scene) }),
         grants: (2, 1),
         ..ONE
     },
@@ -361,7 +361,7 @@ async fn wiped_while_draining(scene: &Scene) {
     scene.write_lock(GITOPS, None);
 }
 
-async fn kured_restarts(scene: &Scene) {
+fn kured_restarts(scene: &Scene) {
     scene.stage.cluster.lock().faults.on_write("kured-n1", 2, Fault::StopUnanswered);
 }
 

@@ -8,7 +8,7 @@ use super::*;
 
 /// Nights that are played; another number, and the first seed, can be asked for:
 /// `MAINT_SIM_KURED_NIGHTS=2000 cargo test --release -p maint-sim chance_over_kured -- --nocapture`.
-const NIGHTS: u64 = 200;
+const NIGHTS: u64 = 150;
 
 fn asked_for(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
