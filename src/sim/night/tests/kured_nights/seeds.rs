@@ -2,8 +2,9 @@
 //! and once it all heals each node was rebooted or there is a reason, and nothing of ours is left.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
+use super::super::rate::on_the_core;
 use super::*;
 
 /// Nights that are played; another number, and the first seed, can be asked for:
@@ -47,6 +48,7 @@ struct Tally {
     ends: BTreeMap<String, u64>,
     befell: BTreeMap<String, u64>,
     steps: usize,
+    time: Duration,
 }
 
 impl Tally {
@@ -68,13 +70,13 @@ impl Tally {
 #[test]
 fn chance_over_kured_breaks_nothing_and_leaves_nothing() {
     let (first, nights) = (asked_for("MAINT_SIM_KURED_FIRST", 0), asked_for("MAINT_SIM_KURED_NIGHTS", NIGHTS));
-    let begun = Instant::now();
     let next = AtomicU64::new(first);
     let play = || {
-        let mut tally = Tally::default();
+        let (mut tally, begun) = (Tally::default(), on_the_core());
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + nights {
+                tally.time = on_the_core().saturating_sub(begun);
                 return tally;
             }
             tally.count(seed, &night_by_chance(seed));
@@ -83,9 +85,10 @@ fn chance_over_kured_breaks_nothing_and_leaves_nothing() {
     let mut all = Tally::default();
     std::thread::scope(|scope| {
         for half in [scope.spawn(play), scope.spawn(play)] {
-            let Tally { bad, ends, befell, steps } = half.join().expect("no panic");
+            let Tally { bad, ends, befell, steps, time } = half.join().expect("no panic");
             all.bad.extend(bad);
             all.steps += steps;
+            all.time += time;
             for (key, count) in ends {
                 *all.ends.entry(key).or_default() += count;
             }
@@ -95,8 +98,8 @@ fn chance_over_kured_breaks_nothing_and_leaves_nothing() {
         }
     });
     println!("{:#?}\n{:#?}\n{} steps", all.ends, all.befell, all.steps);
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("figure kured.nights_per_second {:.1} 1/s", f64::from(u32::try_from(nights).expect("few")) / seconds);
+    let rate = f64::from(u32::try_from(nights).expect("few")) / all.time.as_secs_f64();
+    println!("figure kured.nights_per_second {rate:.1} 1/s");
     println!("figure kured.violations {} count", all.bad.len());
     assert!(all.bad.is_empty(), "{} bad nights\n{}", all.bad.len(), all.bad.join("\n\n"));
     println!("figure kured.nights {nights} nights");
