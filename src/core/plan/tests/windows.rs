@@ -114,7 +114,7 @@ fn a_wish_that_gates_stop_is_judged_every_half_minute_and_a_persons_every_ten_se
     for (row, spec, wanted) in [("unattended", reboot(), 30), ("by hand", by_hand(), 10)] {
         let mut play = Play::new(spec);
         window(&mut play.scene, "00:30", "02:00");
-        play.scene.cordon("worker3", false, "nobody");
+        play.scene.cordon("worker3", true, "kubectl");
         let seen: Vec<Timestamp> = (0..4)
             .map(|_| {
                 let now = play.scene.now;
