@@ -18,6 +18,9 @@ use crate::windows::{self, WindowState};
 const WAITS: &str = "waits: ";
 /// How often an unattended wish is judged while no window is open, in seconds.
 const OUTSIDE_SECONDS: i64 = 600;
+/// How often an unattended wish that gates stop is judged while a window is open, in seconds: each look asks every gate,
+/// the matrix among them, and most of what stops a wish heals in minutes. What a person waits for is judged oftener.
+const INSIDE_SECONDS: i64 = 30;
 
 pub(super) fn step(run: &mut Run<'_>) {
     if run.status.step_started_at.is_none() {
@@ -188,7 +191,7 @@ fn windows_now(run: &Run<'_>) -> WindowState {
 
 /// Outside the windows a wish need not be judged every few seconds, only when one opens.
 fn look_when_a_window_opens(run: &mut Run<'_>) {
-    let WindowState::Closed(closed) = windows_now(run) else { return run.look_again_in(LOOK_SECONDS) };
+    let WindowState::Closed(closed) = windows_now(run) else { return run.look_again_in(INSIDE_SECONDS) };
     let latest = after(run.input.now, OUTSIDE_SECONDS);
     run.wake_at = closed.next.map_or(latest, |next| latest.min(next.starts_at));
 }
