@@ -60,7 +60,7 @@ pub fn all() -> Vec<Case> {
         run::cases(),
         deploy::cases(),
         kured_night::cases(),
-        long(kured_faults::cases()),
+        kured_faults::cases(),
     ]
     .into_iter()
     .flatten()
