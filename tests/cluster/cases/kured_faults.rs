@@ -5,6 +5,7 @@
 //! | what happens | case |
 //! |---|---|
 //! | nothing: all three nodes wish, with kured's annotations and taints | `kured::a_night_by_the_manifests` (`kured_night.rs`) |
+//! | slow answers, no maint, another leader, a wiped lock, while all three nodes wish | `kured::all_nodes_wish_while_much_breaks` |
 //! | maint is down, before a run | `kured::nobody_answers_and_nobody_reboots` |
 //! | maint is down, in the middle of a run | `kured::both_replicas_go_in_the_middle` |
 //! | answers come 2 s late | `kured::a_slow_answer_is_waited_for` |
@@ -25,6 +26,7 @@
 //! | GitOps wipes the lock: maint's, and kured's while it drains | `kured::its_lock_is_wiped_twice` |
 
 mod acts;
+mod all;
 mod answers;
 mod leaders;
 mod locks;
@@ -56,6 +58,7 @@ pub fn cases() -> Vec<Case> {
             limit: Limit::seconds("case", 360),
             ..case("kured::leader_is_killed_in_every_phase", leaders::killed_in_every_phase)
         },
+        Case { limit: Limit::seconds("case", 480), ..case("kured::all_nodes_wish_while_much_breaks", all::wish) },
         case("kured::leader_is_killed_while_backing_out", leaders::killed_while_backing_out),
         case("kured::its_lock_is_wiped_twice", locks::wiped),
         Case {

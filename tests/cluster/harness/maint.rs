@@ -107,14 +107,9 @@ impl Maint {
 
     /// Changes a time of the table `[run]` and writes the settings anew.
     pub fn set_run(&mut self, key: &str, seconds: u64, top: &str) -> Result<()> {
-        let (mut found, mut tables) = (false, String::new());
-        for line in self.tables.lines() {
-            let this = line.split(" = ").next() == Some(key);
-            found |= this;
-            tables.push_str(&if this { format!("{key} = {seconds}\n") } else { format!("{line}\n") });
-        }
-        ensure!(found, "no {key} in {}", self.tables);
-        self.tables = tables;
+        let of_key = |line: &&str| line.split(" = ").next() == Some(key);
+        let line = self.tables.lines().find(of_key).with_context(|| format!("no {key} in {}", self.tables))?;
+        self.tables = self.tables.replace(line, &format!("{key} = {seconds}"));
         self.write_settings(top)
     }
 
