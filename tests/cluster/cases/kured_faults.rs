@@ -49,11 +49,11 @@ pub fn cases() -> Vec<Case> {
         case("kured::a_stranger_asks_for_a_healthy_node", answers::stranger),
         case("kured::locks_of_others_start_nothing", locks::of_others),
         case("kured::a_go_is_withdrawn_before_the_lock", locks::withdrawn),
+        case("kured::leader_changes_between_go_and_lock", leaders::changes),
     ];
     all.extend(long(vec![
         case("kured::a_slow_answer_is_waited_for", answers::slow),
         case("kured::both_replicas_go_in_the_middle", answers::both_go),
-        case("kured::leader_changes_between_go_and_lock", leaders::changes),
         Case {
             limit: Limit::seconds("case", 360),
             ..case("kured::leader_is_killed_in_every_phase", leaders::killed_in_every_phase)

@@ -92,12 +92,16 @@ pub async fn api_server_stops(cluster: Arc<Cluster>) -> Result<()> {
     partners.write_lock(None).await?;
     partners.wait_kept(NODE, &name).await?;
     cluster.stop_apiserver(2, Stop::Term).await?;
+    let stopped = cluster.audit_mark();
     partners.service.set(NODE, Way::Open)?;
     wait::until(wait::SHORT, "the go to be heard", || async { Ok((partners.service.kept(NODE)? == 0).then_some(())) })
         .await?;
     cluster.start_apiserver(2)?;
     partners.wait_end(&name, "Succeeded", "Proven").await?;
-    let log = partners.log()?;
+    let (log, told) = (partners.log()?, partners.service.told());
+    let (locks, last) = (acquired(&log, NODE), told.iter().rfind(|one| one.node == NODE && one.is_go()));
+    let last = last.context("no go")?;
+    ensure!(locks.len() == 1 && last.at < stopped && stopped < locks[0].time, "{last:?} {stopped} {locks:?}");
     ensure!(cordon_changes(&log, NODE) == (1, 1), "{:?}", cordon_changes(&log, NODE));
     partners.ensure_safe(&[NODE]).await
 }
@@ -117,14 +121,19 @@ pub async fn once_an_hour(cluster: Arc<Cluster>) -> Result<()> {
         partners.maint.stop(replica);
     }
     partners.maint.set_run("handover_timeout_seconds", 3 * 3600, AUTO)?;
+    // From the cordon on it asks nothing, for most of an hour.
+    partners.service.set(NODE, Way::Hangs)?;
     partners.start_maint().await?;
     let says = |text: &'static str| {
         move |record: &Value| record["status"]["message"].as_str().is_some_and(|message| message.contains(text))
     };
     let waits = says("waits for kured's question; it looks every 3600 s");
     partners.maint.wait_record(&name, "the wait", RUN, waits).await?;
+    partners.service.set(NODE, Way::KeepsGo)?;
     let granted = says("granted: kured acts at its next look, at most 3600 s away");
     partners.maint.wait_record(&name, "the grant", RUN, granted).await?;
+    partners.wait_kept(NODE, &name).await?;
+    partners.service.set(NODE, Way::Open)?;
     partners.wait_end(&name, "Succeeded", "Proven").await?;
     partners.ensure_safe(&[NODE]).await
 }
