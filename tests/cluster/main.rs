@@ -60,9 +60,6 @@ fn main() -> ExitCode {
     if cases::check::rows() > 0 {
         println!("figure cases.check {} cases", cases::check::rows());
     }
-    if cases::kured_partner::rows() > 0 {
-        println!("figure cases.kured {} cases", cases::kured_partner::rows());
-    }
     if let Some(cluster) = cluster.get() {
         if conclusion.has_failed() {
             cluster.keep_logs();

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::deploy::{ensure_used, install, refused_for_good};
-use super::kured_partner::{ASKED, NODES, Partners, acquired, ensure_only_words, is_over, lock_of, row_done};
+use super::kured_partner::{ASKED, NODES, Partners, acquired, ensure_only_words, is_over, lock_of};
 use super::{Case, case};
 use crate::harness::Cluster;
 use crate::harness::audit::Log;
@@ -121,7 +121,6 @@ async fn observe(partners: &mut Partners) -> Result<()> {
     let service = partners.log()?.by(&Maint::user(NAMESPACE));
     ensure_only_words(&service)?;
     partners.ensure_safe(&[]).await?;
-    row_done();
     Ok(())
 }
 
@@ -140,7 +139,6 @@ async fn reboot_all(partners: &mut Partners) -> Result<()> {
     println!("\nfigure kured.cluster_night {:.1} s", start.elapsed().as_secs_f64());
     partners.kureds.require(NODES[0], true)?;
     partners.wait_logged(NODES[0], "waits: window WindowFull", 1).await?;
-    row_done();
     // Its end is brought nearer, since nothing more is to be seen in it.
     let ends = minute(1)?;
     let minutes = ends.duration_since(begins).as_mins();
@@ -156,7 +154,6 @@ async fn reboot_all(partners: &mut Partners) -> Result<()> {
     ensure!(nodes == BTreeSet::from(NODES) && runs.iter().all(|run| run["outcome"] == "Proven"), "{status}");
     partners.ensure_safe(&NODES).await?;
     counted(partners).await?;
-    row_done();
     Ok(())
 }
 

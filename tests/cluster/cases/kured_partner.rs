@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -19,9 +18,6 @@ use crate::harness::maint::{ADDRESSES, Maint, RECORDS, REPLICAS, story};
 use crate::harness::service::{Service, Told};
 use crate::harness::wait::{self, Limit};
 use crate::harness::{Cluster, now};
-
-/// What has been shown so far.
-static ROWS: AtomicUsize = AtomicUsize::new(0);
 
 /// All nodes.
 pub const NODES: [&str; 3] = ["worker1", "worker2", "worker3"];
@@ -323,16 +319,6 @@ pub fn ensure_only_words(log: &Log) -> Result<()> {
 /// A lock as kured writes it.
 pub fn lock_of(node: &str) -> String {
     json!({ "nodeID": node, "metadata": { "unschedulable": false }, "created": now(), "TTL": 0 }).to_string()
-}
-
-/// How many things were shown with both partners.
-pub fn rows() -> usize {
-    ROWS.load(Ordering::Relaxed)
-}
-
-/// One more was.
-pub fn row_done() {
-    ROWS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// An error that says which of several things went wrong.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::super::kured_partner::{AUTO, NODES, Partners, acquired, lock_of, named, row_done};
+use super::super::kured_partner::{AUTO, NODES, Partners, acquired, lock_of, named};
 use super::super::run::RUN;
 use super::{NODE, SHORT, begin, installed, wishing};
 use crate::harness::longhorn::Volume;
@@ -28,7 +28,6 @@ pub async fn of_others(cluster: Arc<Cluster>) -> Result<()> {
         partners.write_lock(Some(lock)).await?;
         let told = named(row, partners.maint.verb(1, &["check", NODE], *code).await)?;
         ensure!(told.contains(said), "{row}: {told}");
-        row_done();
     }
     partners.wait_logged(NODE, "worker9", 1).await?;
     let record = partners.maint.record(&name).await?;
@@ -133,7 +132,6 @@ pub async fn two_slots(cluster: Arc<Cluster>) -> Result<()> {
     .await?;
     let node = |record: &Value| record["spec"]["nodeName"].as_str().unwrap_or_default().to_string();
     ensure!(node(&record) != node(&waits), "{} {}", story(&record), story(&waits));
-    row_done();
     let text = partners.lock_text().await?;
     ensure!(text.as_deref().is_some_and(|text| text.contains("\"locks\":[]")), "{text:?}");
     partners.ensure_safe(&[&node(&record)]).await
