@@ -9,6 +9,7 @@
     reason = "real processes need real time; a harness talks; its verbs read alike"
 )]
 
+#[allow(dead_code, reason = "shared with the cluster tests, which measure one cell")]
 #[path = "drain/mod.rs"]
 mod drain;
 #[allow(dead_code, reason = "shared with the cluster tests, which use the rest")]

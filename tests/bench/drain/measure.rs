@@ -59,8 +59,10 @@ fn figures(cell: Cell, theirs: &[Drained], ours: &[Drained]) -> Result<()> {
         counts.get(counts.len() / 2).copied().context("no drain was measured")
     };
     for (what, all) in [("requests_kubectl", theirs), ("requests", ours)] {
+        println!("figure {name}.{what} {} requests", count(all, Drained::requests_while_draining)?);
+    }
+    for (what, all) in [("requests_whole_kubectl", theirs), ("requests_whole", ours)] {
         println!("figure {name}.{what} {} requests", count(all, Drained::requests)?);
-        println!("figure {name}.{what}_while_draining {} requests", count(all, Drained::requests_while_draining)?);
     }
     Ok(())
 }
