@@ -85,4 +85,43 @@ impl Cell {
     pub fn at_once(&self) -> BTreeMap<String, Option<usize>> {
         self.lanes().into_iter().map(|lane| (lane.name, lane.budget.then_some(1))).collect()
     }
+
+    /// What a drain of this cell is to reach.
+    pub fn targets(&self) -> Targets {
+        let compared = self.pods == 110 && self.seconds == "2" && self.budgets == Budgets::None;
+        let pods = u32::try_from(self.pods).unwrap_or(u32::MAX);
+        Targets {
+            faster: compared.then_some(9.0),
+            limit: (compared || self.budgets != Budgets::None).then_some(1.3),
+            requests: (self.budgets == Budgets::None).then_some(f64::from(pods) * 1.2 + 20.0),
+        }
+    }
+}
+
+/// Targets of a cell; `None` where nothing was said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Targets {
+    /// At least so many times faster than kubectl.
+    pub faster: Option<f64>,
+    /// At most so many times the limit.
+    pub limit: Option<f64>,
+    /// At most so many requests while it drains.
+    pub requests: Option<f64>,
+}
+
+impl Targets {
+    /// What was not reached, in words.
+    pub fn missed(&self, faster: f64, limit: f64, requests: f64) -> Vec<String> {
+        let mut missed = vec![];
+        if let Some(wanted) = self.faster.filter(|wanted| faster < *wanted) {
+            missed.push(format!("{faster:.1} times faster than kubectl, wanted at least {wanted:.1}"));
+        }
+        if let Some(wanted) = self.limit.filter(|wanted| limit > *wanted) {
+            missed.push(format!("{limit:.2} times the limit, wanted at most {wanted:.1}"));
+        }
+        if let Some(wanted) = self.requests.filter(|wanted| requests > *wanted) {
+            missed.push(format!("{requests:.0} requests, wanted at most {wanted:.0}"));
+        }
+        missed
+    }
 }

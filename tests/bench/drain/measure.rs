@@ -29,9 +29,7 @@ pub async fn cell(cluster: Arc<Cluster>, cell: Cell) -> Result<()> {
 }
 
 fn figures(cell: Cell, theirs: &[Drained], ours: &[Drained]) -> Result<()> {
-    let middle = |all: &[Drained], value: fn(&Drained) -> f64| {
-        median(all.iter().map(value).collect()).context("no drain was measured")
-    };
+    let middle = |all: &[Drained], value: fn(&Drained) -> f64| middle_of(all.iter().map(value).collect());
     let (kubectl, maint) = (middle(theirs, Drained::drain)?, middle(ours, Drained::drain)?);
     // Each drain against the limit of its own watch times.
     let (mut limits, mut steps, mut overlapped) = (Vec::new(), Vec::new(), Vec::new());
@@ -41,28 +39,31 @@ fn figures(cell: Cell, theirs: &[Drained], ours: &[Drained]) -> Result<()> {
         steps.push(drained.drain() / limit.steps);
         overlapped.push(drained.drain() / limit.overlapped);
     }
+    let (steps, overlapped) = (middle_of(steps)?, middle_of(overlapped)?);
     let name = format!("drain.{}", cell.name());
     let figure = |what: &str, value: f64, unit: &str| println!("figure {name}.{what} {value:.2} {unit}");
-    let median = |values| median(values).context("no drain was measured");
     figure("kubectl", kubectl, "s");
     figure("maint", maint, "s");
-    figure("limit", median(limits)?, "s");
+    figure("limit", middle_of(limits)?, "s");
     figure("ratio_kubectl", kubectl / maint, "times faster");
-    figure("ratio_limit", median(steps)?, "times the limit");
-    figure("ratio_overlapped_limit", median(overlapped)?, "times the limit");
+    figure("ratio_limit", steps, "times the limit");
+    figure("ratio_overlapped_limit", overlapped, "times the limit");
     figure("whole_kubectl", middle(theirs, |one| one.free - one.started)?, "s");
     figure("whole_maint", middle(ours, |one| one.free - one.started)?, "s");
     figure("run_maint", middle(ours, |one| one.ended - one.started)?, "s");
-    let count = |all: &[Drained], value: fn(&Drained) -> usize| {
-        let mut counts: Vec<_> = all.iter().map(value).collect();
-        counts.sort_unstable();
-        counts.get(counts.len() / 2).copied().context("no drain was measured")
-    };
     for (what, all) in [("requests_kubectl", theirs), ("requests", ours)] {
-        println!("figure {name}.{what} {} requests", count(all, Drained::requests_while_draining)?);
+        println!("figure {name}.{what} {:.0} requests", middle(all, Drained::requests_while_draining)?);
     }
     for (what, all) in [("requests_whole_kubectl", theirs), ("requests_whole", ours)] {
-        println!("figure {name}.{what} {} requests", count(all, Drained::requests)?);
+        println!("figure {name}.{what} {:.0} requests", middle(all, Drained::requests)?);
+    }
+    let sent = middle(ours, Drained::requests_while_draining)?;
+    for missed in cell.targets().missed(kubectl / maint, steps, sent) {
+        println!("target of {name} not reached: {missed}");
     }
     Ok(())
+}
+
+fn middle_of(values: Vec<f64>) -> Result<f64> {
+    median(values).context("no drain was measured")
 }

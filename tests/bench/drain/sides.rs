@@ -56,14 +56,19 @@ impl Drained {
     }
 
     /// Requests from the start until the node was free. Renewals of the Lease go on by the clock and are left out.
-    pub fn requests(&self) -> usize {
-        self.log.0.iter().filter(|entry| entry.resource != "leases").count()
+    pub fn requests(&self) -> f64 {
+        self.count(f64::NEG_INFINITY, f64::INFINITY)
     }
 
     /// Requests from the first eviction until the last pod was gone.
-    pub fn requests_while_draining(&self) -> usize {
-        let within = |entry: &&Entry| watch::at(&entry.time).is_ok_and(|at| at >= self.first && at <= self.gone);
-        self.log.0.iter().filter(within).filter(|entry| entry.resource != "leases").count()
+    pub fn requests_while_draining(&self) -> f64 {
+        self.count(self.first, self.gone)
+    }
+
+    fn count(&self, from: f64, until: f64) -> f64 {
+        let within = |entry: &&Entry| watch::at(&entry.time).is_ok_and(|at| at >= from && at <= until);
+        let count = self.log.0.iter().filter(within).filter(|entry| entry.resource != "leases").count();
+        u32::try_from(count).unwrap_or(u32::MAX).into()
     }
 }
 
