@@ -11,6 +11,9 @@
 
 #[path = "cases/mod.rs"]
 mod cases;
+#[allow(dead_code, reason = "shared with the bench, which measures the rest of the table")]
+#[path = "../bench/drain/mod.rs"]
+mod drain;
 #[allow(dead_code, reason = "shared with the example, and cases use what they need")]
 #[path = "harness/mod.rs"]
 mod harness;

@@ -3,6 +3,7 @@
 pub mod check;
 mod conformance;
 mod deploy;
+mod drain;
 mod kured;
 mod kured_faults;
 mod kured_night;
@@ -58,6 +59,7 @@ pub fn all() -> Vec<Case> {
         reboots::cases(),
         kured::cases(),
         run::cases(),
+        drain::cases(),
         deploy::cases(),
         kured_night::cases(),
         kured_faults::cases(),

@@ -31,6 +31,8 @@ pub fn path(run: &Path, i: usize) -> PathBuf {
 pub struct Entry {
     /// RFC 3339 with microseconds, as the server wrote it: sorts as text.
     pub time: String,
+    /// When this stage was reached: for a finished request, its answer. The same form.
+    pub done: String,
     /// Which API server took it, from 1.
     pub server: usize,
     /// `ResponseComplete`, `ResponseStarted` or `Panic`.
@@ -61,6 +63,7 @@ impl Entry {
         };
         Some(Self {
             time: text(&event["requestReceivedTimestamp"]),
+            done: text(&event["stageTimestamp"]),
             server,
             stage: text(&event["stage"]),
             verb: text(&event["verb"]),

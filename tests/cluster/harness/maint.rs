@@ -208,6 +208,11 @@ impl Maint {
         }
     }
 
+    /// The process id of a replica that was started.
+    pub fn id(&self, name: &str) -> Option<u32> {
+        self.replicas.get(name).map(Process::id)
+    }
+
     /// Whether it has ended by itself.
     pub fn ended(&mut self, name: &str) -> bool {
         self.replicas.get_mut(name).is_none_or(|process| process.exited().is_some())
