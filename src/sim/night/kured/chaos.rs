@@ -61,7 +61,7 @@ impl Chaos {
             delay: often(),
         };
         let chaos = Duration::from_secs(120 + random.below(900));
-        Self { flags, lock, kinds, tidies, plan: Plan { seed, script: Vec::new(), chances, chaos, havoc: true } }
+        Self { flags, lock, kinds, tidies, plan: Plan { seed, chances, chaos, havoc: true, ..Plan::default() } }
     }
 
     /// What the night begins with.
