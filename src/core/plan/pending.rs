@@ -189,11 +189,16 @@ fn windows_now(run: &Run<'_>) -> WindowState {
     windows::state(&settings.windows, SignedDuration::from_secs(settings.expected_duration_seconds), run.input.now)
 }
 
-/// Outside the windows a wish need not be judged every few seconds, only when one opens.
+/// A wish that gates stop need not be judged every few seconds, and outside the windows only when one opens.
 fn look_when_a_window_opens(run: &mut Run<'_>) {
-    let WindowState::Closed(closed) = windows_now(run) else { return run.look_again_in(INSIDE_SECONDS) };
-    let latest = after(run.input.now, OUTSIDE_SECONDS);
-    run.wake_at = closed.next.map_or(latest, |next| latest.min(next.starts_at));
+    // Set, since a wish is otherwise looked at as often as a run.
+    run.wake_at = match windows_now(run) {
+        WindowState::Open(_) => after(run.input.now, INSIDE_SECONDS),
+        WindowState::Closed(closed) => {
+            let latest = after(run.input.now, OUTSIDE_SECONDS);
+            closed.next.map_or(latest, |next| latest.min(next.starts_at))
+        }
+    };
 }
 
 fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
