@@ -410,7 +410,7 @@ pub(crate) fn green_matrix() -> Matrix {
         milliseconds: 12,
     });
     let names: Vec<String> = NODES.iter().map(|name| (*name).to_owned()).collect();
-    Matrix { servers: names.clone(), nodes: names, cells: cells.collect(), swept_at: now() }
+    Matrix { servers: names.clone(), nodes: names, cells: cells.collect(), around: None, swept_at: now() }
 }
 
 /// Every way to spoil one path of a document: each member and list entry deleted, set to null, and given another

@@ -53,6 +53,10 @@ pub struct Matrix {
     pub nodes: Vec<String>,
     /// The cells that were asked, rows first.
     pub cells: Vec<Cell>,
+    /// Only the pairs with an end on this node were asked, since the matrix is larger than what is asked in full; none
+    /// where every pair was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub around: Option<String>,
     /// When the sweep began.
     pub swept_at: Timestamp,
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use jiff::SignedDuration;
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
@@ -157,6 +158,10 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let start = Arc::clone(&self.start);
         let _starting = if pending { Some(start.lock().await) } else { None };
         let step = self.decide(&record, term).await;
+        if let Some(at) = self.write_later(&record, &step, *last_write) {
+            self.act(&record, &step).await;
+            return Turn::WaitUntil(at.min(step.wake_at));
+        }
         let old = record.status.clone();
         let record = match self.write(record, step.status.clone(), last_write).await {
             Ok(record) => record,
@@ -173,6 +178,20 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             return Turn::End(DriverEnd::Done);
         }
         Turn::WaitUntil(step.wake_at)
+    }
+
+    /// When a step is to be written that does not have to be written yet: within a second of the last write, the
+    /// numbers of a drain can wait, and its pods need not. Nothing but evictions is ever done before it is written why.
+    fn write_later(&self, record: &Maintenance, step: &Step, last_write: Option<Instant>) -> Option<jiff::Timestamp> {
+        let old = record.status.as_ref()?;
+        let same = (&old.phase, old.term) == (&step.status.phase, step.status.term)
+            && old.phase == Phase::Draining.as_str()
+            && !step.hand_over
+            && !step.done;
+        let evicts = step.acts.iter().all(|act| matches!(act, Act::Evict(_))) && !step.acts.is_empty();
+        let ago = self.clock.instant().duration_since(last_write?);
+        let left = SignedDuration::try_from(WRITE_EVERY.checked_sub(ago)?).ok()?;
+        (same && evicts).then(|| self.clock.now().saturating_add(left).unwrap_or(jiff::Timestamp::MAX))
     }
 
     /// Does what a step asks for. Evictions are only handed over; every other act waits until none is on its way.

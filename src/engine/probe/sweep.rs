@@ -101,6 +101,7 @@ impl Prober {
         let matrix = Matrix {
             servers: servers.iter().map(|server| server.server.name.clone()).collect(),
             nodes: nodes.to_vec(),
+            around: target.filter(|_| cells.len() < servers.len() * nodes.len()).map(str::to_owned),
             cells,
             swept_at,
         };

@@ -49,7 +49,8 @@ fn matrix(case: &mut Case, nodes: &[&str], rows: &[&str]) {
         }
     }
     let (servers, nodes) = (SERVERS.map(str::to_owned).to_vec(), nodes.iter().map(|name| (*name).to_owned()).collect());
-    case.facts.matrix = Observation::Known { value: Matrix { servers, nodes, cells, swept_at: now() }, at: now() };
+    case.facts.matrix =
+        Observation::Known { value: Matrix { servers, nodes, cells, around: None, swept_at: now() }, at: now() };
 }
 
 fn case(moment: Moment, rows: &[&str]) -> Case {
@@ -586,8 +587,42 @@ fn what_counts_under_a_limit() {
             KubeletPathUnknown,
             "1 of 12 paths could not be judged: API server worker3 to node a5 (not in the sweep)",
         ),
+        (
+            "too large to be asked in full: the column of the target",
+            GREEN,
+            |c| {
+                with_workers(c, &["...  ", "...  ", "...  "]);
+                only_around(c, "worker2");
+            },
+            Pass,
+            Passed,
+            "all 7 paths with an end on worker2 are whole; 15 are more than are asked in full",
+        ),
+        (
+            "too large, and one of the target's is red",
+            &[".x.", "...", "..."],
+            |c| only_around(c, "worker2"),
+            Block,
+            KubeletUnreachable,
+            "API server worker1 does not reach the kubelet of node worker2",
+        ),
+        (
+            "around another node",
+            GREEN,
+            |c| only_around(c, "worker3"),
+            Unknown,
+            KubeletPathUnknown,
+            "4 of 9 paths could not be judged: API server worker1 to node worker1 (not in the sweep)",
+        ),
     ];
     check(Moment::Start, &rows);
+}
+
+/// Leaves what the sweep of a large matrix asks: the pairs with an end on this node.
+fn only_around(case: &mut Case, node: &str) {
+    let Observation::Known { value, .. } = &mut case.facts.matrix else { panic!("a matrix") };
+    value.cells.retain(|cell| cell.node == node || cell.server == node);
+    value.around = Some(node.to_owned());
 }
 
 #[test]

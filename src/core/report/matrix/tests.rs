@@ -30,7 +30,7 @@ fn matrix(servers: &[&str], nodes: &[&str], bent: &[(&str, &str, CellVerdict, &s
         }
     }
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    Matrix { servers: owned(servers), nodes: owned(nodes), cells, swept_at: at() }
+    Matrix { servers: owned(servers), nodes: owned(nodes), cells, around: None, swept_at: at() }
 }
 
 fn report(servers: Vec<ApiServer>, matrix: Matrix, suspects: Vec<Suspect>) -> MatrixReport {
