@@ -34,8 +34,8 @@ impl Check {
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let settings = common.settings()?;
         let scope = Scope::find(&settings, &self.scope).map_err(|unknown| Failure::usage(unknown.to_string()))?;
-        // Every pair is asked: the gate judges them all at the start.
-        let gathered = self.input.gather(common, &settings, sources_of(self.moment, &settings)).await?;
+        let sources = sources_of(self.moment, &settings);
+        let gathered = self.input.gather(common, &settings, sources, self.node.as_deref()).await?;
         let report = self.judge(&gathered, &settings, &scope)?;
         match common.output {
             Output::Text => terminal::data(&report::check(&report, common.paint()))?,

@@ -177,7 +177,9 @@ impl Session {
 
     /// Reads sources, freshly.
     pub async fn facts(&self, sources: &[SourceId]) -> Facts {
-        self.observer.observe(&Wanted { sources: sources.iter().copied().collect(), target: None }).await
+        self.observer
+            .observe(&Wanted { sources: sources.iter().copied().collect(), target: None, every_pair: false })
+            .await
     }
 
     /// One node, freshly.

@@ -31,7 +31,7 @@ impl Doctor {
     /// If there is nothing to look at.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let settings = common.settings()?;
-        let gathered = self.input.gather(common, &settings, doctor::sources()).await?;
+        let gathered = self.input.gather(common, &settings, doctor::sources(), None).await?;
         let answers = doctor::examine(&Question { facts: &gathered.facts, settings: &settings, now: gathered.now });
         let report = DoctorReport::new(machine_clock(), gathered.now, gathered.origin, answers);
         match common.output {

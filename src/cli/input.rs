@@ -41,7 +41,7 @@ pub struct Gathered {
 }
 
 impl Input {
-    /// Reads what is wanted, from the cluster or the dump.
+    /// Reads what is wanted, from the cluster or the dump; live, of pods those of this node, if one is named.
     ///
     /// # Errors
     /// If the cluster cannot be asked at all, or the dump cannot be judged.
@@ -50,10 +50,11 @@ impl Input {
         common: &Common,
         settings: &Settings,
         sources: BTreeSet<SourceId>,
+        node: Option<&str>,
     ) -> anyhow::Result<Gathered> {
         let Some(path) = &self.from else {
             let live = Live::connect(&common.access(), settings).await?;
-            let facts = live.facts(&Wanted { sources, target: None }).await;
+            let facts = live.facts(&Wanted { sources, target: node.map(str::to_owned), every_pair: true }).await;
             let origin = Origin { kind: "live", name: live.source(), clock: Clock::Machine };
             return Ok(Gathered { facts, now: live.now(), origin });
         };

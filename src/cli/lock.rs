@@ -84,7 +84,8 @@ impl Lock {
 impl Show {
     async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let settings = common.settings()?;
-        let Gathered { facts, now, origin } = self.input.gather(common, &settings, BTreeSet::from(SOURCES)).await?;
+        let Gathered { facts, now, origin } =
+            self.input.gather(common, &settings, BTreeSet::from(SOURCES), None).await?;
         let places = found(&facts)?;
         let (nodes, records) = (nodes(&facts)?, records(&facts)?);
         let locks = places.into_iter().map(|place| {

@@ -16,7 +16,7 @@ pub async fn run(common: &Common) -> anyhow::Result<Exit> {
     let settings = common.settings()?;
     let live = Live::connect(&common.access(), &settings).await?;
     let sources = [SourceId::ApiServers, SourceId::Matrix].into_iter().collect();
-    let facts = live.facts(&Wanted { sources, target: None }).await;
+    let facts = live.facts(&Wanted { sources, target: None, every_pair: false }).await;
     let suspects = facts.matrix.known().map(Suspect::of).unwrap_or_default();
     let report = MatrixReport::new(&facts.api_servers, &facts.matrix, suspects, live.source(), live.now());
     let paint = common.paint();

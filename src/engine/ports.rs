@@ -21,9 +21,11 @@ pub struct Wanted {
     /// The sources to read; all others stay `NotAsked`, but for those that these rest on (see
     /// [`Wanted::with_dependencies`]).
     pub sources: BTreeSet<SourceId>,
-    /// The node that the question is about. It matters for the matrix only: a large one is then asked in this node's
-    /// column and row alone. None asks every pair.
+    /// The node that the question is about. It matters for its pods, and for the matrix: a large one is then asked in
+    /// this node's column and row alone. None asks for the pods of every node and for every pair.
     pub target: Option<String>,
+    /// Every pair of the matrix is asked although a node is named.
+    pub every_pair: bool,
 }
 
 impl Wanted {

@@ -13,6 +13,7 @@ mod check;
 mod config;
 mod deploy;
 mod doctor;
+mod drain_limit;
 mod explain;
 mod live;
 mod sick;

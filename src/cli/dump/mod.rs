@@ -107,8 +107,8 @@ struct Reader<'a> {
 }
 
 impl Fill for Reader<'_> {
-    fn list<S: Source>(&mut self) -> Listed<S> {
-        let (spec, at) = (S::SPEC, self.at);
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S> {
+        let (spec, at) = (*row, self.at);
         let failed = |kind, detail| Observation::Failed { kind, detail, at };
         // Where the fact is not decoded yet: a kind is kept once, whatever rows read it.
         let kind = objects::row_of(&spec);
@@ -182,7 +182,7 @@ impl Reader<'_> {
 
     /// The pods that the DaemonSets of kured select.
     fn of_kured<'o>(&mut self, pods: &'o [Object]) -> Result<Vec<&'o Object>, (FailureKind, String)> {
-        let selectors = pod_selectors(&self.list::<DaemonSet>())?;
+        let selectors = pod_selectors(&self.list::<DaemonSet>(&DaemonSet::SPEC))?;
         for PodSelector { namespace, .. } in &selectors {
             if !pods.iter().any(|pod| pod.part("namespace") == Some(namespace)) {
                 let detail = format!(

@@ -29,7 +29,7 @@ fn outcome<S: Source>(files: &[(&str, String)], complete: bool, settings: &Setti
         Ok(read) => read,
         Err(error) => return format!("error {error}"),
     };
-    match (Reader { dump: &dump, settings, at: AT.parse().expect("a time") }).list::<S>() {
+    match (Reader { dump: &dump, settings, at: AT.parse().expect("a time") }).list::<S>(&S::SPEC) {
         Observation::NotAsked => "not asked".to_owned(),
         Observation::Absent { .. } => "absent".to_owned(),
         Observation::Failed { kind, detail, .. } => format!("failed {kind}: {}", detail.replace(&prefix, "")),

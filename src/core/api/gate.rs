@@ -101,6 +101,10 @@ names! {
         LonghornVolumes = "longhorn-volumes",
         /// No stale VolumeAttachment.
         Attachments = "attachments",
+        /// No budget keeps a pod on the node for ever.
+        DisruptionBudgets = "disruption-budgets",
+        /// No pod is lost, none is left, and DaemonSets come back.
+        Workloads = "workloads",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

@@ -16,6 +16,11 @@ pub const ANNOTATION_REBOOT_REQUESTED: &str = "maint.dev/reboot-requested";
 /// Node annotation: {bootID, at}, written when a run or post-check found the node good.
 pub const ANNOTATION_PROVEN: &str = "maint.dev/proven";
 
+/// Pod annotation: "true" lets a drain evict a pod that nothing would bring back.
+pub const ANNOTATION_EVICT: &str = "maint.dev/evict";
+/// Pod label of Cluster API: "skip" or "wait-completed".
+pub const LABEL_DRAIN: &str = "cluster.x-k8s.io/drain";
+
 /// Annotation of a record: what kured last asked for its node and what it heard, see [`super::Asked`]. Any replica
 /// writes it.
 pub const ANNOTATION_ASKED: &str = "maint.dev/asked";

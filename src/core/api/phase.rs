@@ -79,6 +79,8 @@ names! {
         NodeReplaced = "NodeReplaced",
         /// Pods did not go in time.
         DrainDeadline = "DrainDeadline",
+        /// Evictions that no try can change: a right is missing, or the API server does not understand us.
+        EvictionsRefused = "EvictionsRefused",
         /// Gates did not agree in time after the cordon.
         HandoverTimeout = "HandoverTimeout",
         /// The window closed before the reboot was committed.

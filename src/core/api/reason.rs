@@ -169,6 +169,28 @@ names! {
         /// A volume is still attached to the drained node.
         VolumeAttachmentRemaining = "VolumeAttachmentRemaining",
 
+        // disruption-budgets
+        /// Two budgets cover one pod: the API server refuses every eviction of it.
+        DisruptionBudgetsOverlap = "DisruptionBudgetsOverlap",
+        /// A budget allows no eviction until somebody changes something.
+        DisruptionBudgetPermanent = "DisruptionBudgetPermanent",
+        /// A budget allows no eviction just now.
+        DisruptionBudgetExhausted = "DisruptionBudgetExhausted",
+
+        // workloads
+        /// A running pod that nothing would bring back.
+        PodWithoutController = "PodWithoutController",
+        /// A pod that is to be skipped while kured drains, which skips nothing.
+        PodSkippedWithKured = "PodSkippedWithKured",
+        /// A pod that may run on this node only.
+        PodPinnedToNode = "PodPinnedToNode",
+        /// A pod that may take longer to end than the drain may take.
+        GraceTooLong = "GraceTooLong",
+        /// A pod is still on the drained node.
+        PodsRemaining = "PodsRemaining",
+        /// A DaemonSet that had a Ready pod here at the start has none.
+        DaemonSetPodNotReady = "DaemonSetPodNotReady",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

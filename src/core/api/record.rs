@@ -278,6 +278,9 @@ pub struct NodeRecord {
     pub kernel_after: String,
     /// Somebody else had cordoned it when a manual run began: that cordon stays.
     pub was_unschedulable: bool,
+    /// `namespace/name` of the DaemonSets that had a Ready pod there at the start, the first 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub daemon_sets: Vec<String>,
 }
 
 /// What is about to be made irreversible.

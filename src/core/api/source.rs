@@ -17,7 +17,7 @@ names! {
         EndpointSlices = "endpoint-slices",
         /// Pods in the DNS namespace.
         DnsPods = "dns-pods",
-        /// All pods of the node that is being maintained. Only a run asks.
+        /// All pods of the node that is asked about; of all nodes where none is named.
         TargetPods = "target-pods",
         /// The pods that act on nodes. Only a run asks.
         ActionPods = "action-pods",
@@ -27,9 +27,13 @@ names! {
         KuredPods = "kured-pods",
         /// Deployments in the DNS namespace.
         Deployments = "deployments",
+        /// StatefulSets of all namespaces: a drain takes their pods one at a time. Only a run asks.
+        StatefulSets = "stateful-sets",
+        /// ReplicaSets of all namespaces: how many pods a workload keeps without those of a node.
+        ReplicaSets = "replica-sets",
         /// HorizontalPodAutoscalers in the DNS namespace.
         HorizontalPodAutoscalers = "horizontal-pod-autoscalers",
-        /// PodDisruptionBudgets in the DNS namespace.
+        /// PodDisruptionBudgets of all namespaces.
         PodDisruptionBudgets = "pod-disruption-budgets",
         /// `volumes.longhorn.io`.
         LonghornVolumes = "longhorn-volumes",

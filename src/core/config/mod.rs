@@ -3,6 +3,7 @@
 //! `config/maint.toml` shows them all; a test keeps it equal to [`Settings::default`]. Unknown keys are errors.
 
 mod action;
+mod drain;
 mod election;
 mod kured;
 mod notify;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{GateId, Policy};
 
 pub use action::{ActionSettings, PodAction};
+pub use drain::{DrainRule, DrainSettings, PodSelection, Then};
 pub use election::Election;
 pub use kured::{KuredSettings, SentinelPod};
 pub use notify::{Notify, NotifyError, SecretSource, SlackReceiver, WebhookReceiver};
@@ -53,6 +55,8 @@ pub struct Settings {
     pub control_plane: ControlPlane,
     /// Deadlines and paces of a run.
     pub run: RunSettings,
+    /// How nodes are drained.
+    pub drain: DrainSettings,
     /// How nodes are made to go down.
     pub action: ActionSettings,
     /// kured, the partner that reboots.
@@ -81,6 +85,7 @@ impl Default for Settings {
             attachments: Attachments::default(),
             control_plane: ControlPlane::default(),
             run: RunSettings::default(),
+            drain: DrainSettings::default(),
             action: ActionSettings::default(),
             kured: KuredSettings::default(),
             election: Election::default(),

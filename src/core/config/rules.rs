@@ -1,5 +1,6 @@
 //! What values must hold beyond their type, each with the reason why.
 
+mod drain;
 mod kured;
 mod windows;
 
@@ -25,6 +26,9 @@ const LEAST_HEARTBEAT_AGE: i64 = 300;
 /// What one node may be expected to take, in seconds: a minute to a day.
 const LEAST_EXPECTED: i64 = 60;
 const MOST_EXPECTED: i64 = 86_400;
+
+/// Evictions at a time: each holds a connection, and 32 are no faster than 16 (measured).
+const MOST_PARALLEL: i64 = 32;
 
 /// The longest wait of a run, in seconds: a week.
 const LONGEST_WAIT: i64 = 604_800;
@@ -152,11 +156,25 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        why: "with 0 evictions at a time no node could ever be drained",
+        why: "with 0 evictions at a time no node could ever be drained; more than 32 gain nothing and hold as many \
+              connections",
         broken: |s| {
             let parallel = i64::try_from(s.run.parallel_evictions).unwrap_or(i64::MAX);
-            at_least(&["run", "parallel_evictions"], parallel, 1)
+            let problem =
+                || (path(&["run", "parallel_evictions"]), format!("is {parallel}, wanted 1 to {MOST_PARALLEL}"));
+            if (1..=MOST_PARALLEL).contains(&parallel) { Vec::new() } else { vec![problem()] }
         },
+    },
+    Rule { why: "a rule's name is kebab-case and its own: `maint plan` and reports name it", broken: drain::names },
+    Rule {
+        why: "a rule says which pods it is for: `namespaces = [\"batch\"]`, `pods = \"app=web,tier!=db\"`, or both",
+        broken: drain::selections,
+    },
+    Rule { why: "a pod needs a second to end, and no drain waits for longer than a day", broken: drain::graces },
+    Rule { why: "what is not evicted has no order and no time to end", broken: drain::without_effect },
+    Rule {
+        why: "kured drains what it reboots, with force; take the rule out, or let maint act by `[action.pod]`",
+        broken: drain::skip_with_kured,
     },
     Rule {
         why: "a `go` must outlive the look that gave it, which takes up to 10 s",
@@ -305,6 +323,9 @@ mod tests {
             ),
             ("namespace = \"\"", Some("`namespace` is ``, which is no namespace")),
             ("longhorn.namespace = \"Longhorn\"", Some("`longhorn.namespace` is `Longhorn`, which is no namespace")),
+            ("run.parallel_evictions = 32", None),
+            ("run.parallel_evictions = 0", Some("`run.parallel_evictions` is 0, wanted 1 to 32")),
+            ("run.parallel_evictions = 33", Some("`run.parallel_evictions` is 33, wanted 1 to 32")),
             ("gates.exclusive = \"require\"", None),
             ("gates.exclusive = \"warn\"", Some("`gates.exclusive` is warn, wanted require")),
             ("gates.window = \"off\"", Some("`gates.window` is off, wanted require")),

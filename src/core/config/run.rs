@@ -24,7 +24,7 @@ pub struct RunSettings {
     pub sweep_interval_seconds: i64,
     /// How long the cluster must have been whole before the run is over.
     pub settle_for_seconds: i64,
-    /// Evictions in flight at a time.
+    /// Evictions on their way to the API at a time, 1 to 32. A pod that ends or waits holds no place.
     pub parallel_evictions: usize,
     /// Validity of a `go` that a program may claim.
     pub go_seconds: i64,
@@ -46,7 +46,7 @@ impl Default for RunSettings {
             sweeps: 3,
             sweep_interval_seconds: 30,
             settle_for_seconds: 60,
-            parallel_evictions: 8,
+            parallel_evictions: 16,
             go_seconds: 30,
             when_healed: WhenHealed::Finish,
             allow_self: false,

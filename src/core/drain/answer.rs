@@ -28,8 +28,13 @@ pub struct Eviction {
     pub name: String,
     /// Its uid: a successor of the same name is never hit.
     pub uid: String,
+    /// Seconds that it has to end; none: what the pod says itself.
+    pub grace_seconds: Option<i64>,
     /// What it competes for.
     pub lane: Lane,
+    /// `resourceVersion` of the budget, or of the StatefulSet, that this was decided on; empty without one. After a
+    /// refusal the lane waits until the budget has another.
+    pub basis: String,
 }
 
 /// What came of one eviction.

@@ -59,6 +59,47 @@ impl Metadata {
     }
 }
 
+/// One entry of `metadata.ownerReferences`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnerReference {
+    /// `apiVersion`; empty where a dump lacks it.
+    pub api_version: String,
+    /// `kind`
+    pub kind: String,
+    /// `name`
+    pub name: String,
+    /// `uid`; empty where a dump lacks it.
+    pub uid: String,
+    /// `controller`: unset means false (OwnerReference, apimachinery).
+    pub controller: bool,
+}
+
+impl OwnerReference {
+    /// Reads `ownerReferences` of `metadata`.
+    ///
+    /// # Errors
+    /// If an entry lacks kind or name, or a field has the wrong type.
+    pub fn list(metadata: &Fields<'_>) -> Result<Vec<Self>, Malformed> {
+        metadata.objects("ownerReferences")?.iter().map(Self::one).collect()
+    }
+
+    fn one(entry: &Fields<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            api_version: entry.optional_str("apiVersion")?.unwrap_or_default().to_owned(),
+            kind: entry.str("kind")?.to_owned(),
+            name: entry.str("name")?.to_owned(),
+            uid: entry.optional_str("uid")?.unwrap_or_default().to_owned(),
+            controller: entry.optional_bool("controller")?.unwrap_or(false),
+        })
+    }
+
+    /// Its API group; empty for core.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
 /// The status of a condition. Anything else than the three words is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriState {

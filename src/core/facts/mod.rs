@@ -19,11 +19,13 @@ mod observation;
 mod pod;
 mod pod_disruption_budget;
 mod read;
+mod replica_set;
 mod service;
 mod source;
+mod stateful_set;
 mod volume_attachment;
 
-pub use common::{Condition, LabelSelector, Metadata, TriState};
+pub use common::{Condition, LabelSelector, Metadata, OwnerReference, TriState};
 pub use config_map::ConfigMap;
 pub use daemon_set::{Container, DaemonSet};
 pub use deployment::Deployment;
@@ -34,11 +36,13 @@ pub use lease::Lease;
 pub use maintenance::{Maintenance, MaintenanceReport};
 pub use node::{Node, Taint};
 pub use observation::{FailureKind, Item, Listed, Malformed, Observation};
-pub use pod::Pod;
-pub use pod_disruption_budget::PodDisruptionBudget;
+pub use pod::{EmptyDir, Place, Pod};
+pub use pod_disruption_budget::{PodDisruptionBudget, UnhealthyPolicy};
 pub use read::Fields;
+pub use replica_set::ReplicaSet;
 pub use service::Service;
 pub use source::{Namespaces, SOURCES, Source, SourceSpec, spec_of};
+pub use stateful_set::StatefulSet;
 pub use volume_attachment::VolumeAttachment;
 
 use crate::matrix::{ApiServer, Matrix};
@@ -68,6 +72,10 @@ pub struct Facts {
     pub kured_pods: Listed<KuredPod>,
     /// Deployments.
     pub deployments: Listed<Deployment>,
+    /// StatefulSets.
+    pub stateful_sets: Listed<StatefulSet>,
+    /// ReplicaSets.
+    pub replica_sets: Listed<ReplicaSet>,
     /// HorizontalPodAutoscalers.
     pub horizontal_pod_autoscalers: Listed<HorizontalPodAutoscaler>,
     /// PodDisruptionBudgets.
@@ -96,31 +104,34 @@ pub struct Facts {
 
 /// Something that can list a source without waiting: a dump, a world in memory.
 pub trait Fill {
-    /// The items of one source, or why there are none.
-    fn list<S: Source>(&mut self) -> Listed<S>;
+    /// The items of one row, or why there are none. One kind may have several rows, see [`SourceSpec`].
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S>;
 }
 
 impl Facts {
-    /// Fills every list that `check` reads. What only a run asks (`target_pods`, `action_pods`, `own_pods`) and what only a live
-    /// cluster answers (`api_servers`, `matrix`) is left as it is.
+    /// Fills every list that `check` reads; `target_pods` with those of all nodes. What only a run asks (`action_pods`,
+    /// `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
-        self.nodes = from.list();
-        self.leases = from.list();
-        self.daemon_sets = from.list();
-        self.services = from.list();
-        self.endpoint_slices = from.list();
-        self.dns_pods = from.list();
-        self.kured_pods = from.list();
-        self.deployments = from.list();
-        self.horizontal_pod_autoscalers = from.list();
-        self.pod_disruption_budgets = from.list();
-        self.longhorn_volumes = from.list();
-        self.longhorn_replicas = from.list();
-        self.longhorn_engines = from.list();
-        self.longhorn_settings = from.list();
-        self.volume_attachments = from.list();
-        self.config_maps = from.list();
-        self.maintenances = from.list();
-        self.maintenance_reports = from.list();
+        self.nodes = from.list(&Node::SPEC);
+        self.leases = from.list(&Lease::SPEC);
+        self.daemon_sets = from.list(&DaemonSet::SPEC);
+        self.services = from.list(&Service::SPEC);
+        self.endpoint_slices = from.list(&EndpointSlice::SPEC);
+        self.dns_pods = from.list(&Pod::SPEC);
+        self.target_pods = from.list(&Pod::ON_TARGET);
+        self.kured_pods = from.list(&KuredPod::SPEC);
+        self.deployments = from.list(&Deployment::SPEC);
+        self.stateful_sets = from.list(&StatefulSet::SPEC);
+        self.replica_sets = from.list(&ReplicaSet::SPEC);
+        self.horizontal_pod_autoscalers = from.list(&HorizontalPodAutoscaler::SPEC);
+        self.pod_disruption_budgets = from.list(&PodDisruptionBudget::SPEC);
+        self.longhorn_volumes = from.list(&longhorn::Volume::SPEC);
+        self.longhorn_replicas = from.list(&longhorn::Replica::SPEC);
+        self.longhorn_engines = from.list(&longhorn::Engine::SPEC);
+        self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
+        self.volume_attachments = from.list(&VolumeAttachment::SPEC);
+        self.config_maps = from.list(&ConfigMap::SPEC);
+        self.maintenances = from.list(&Maintenance::SPEC);
+        self.maintenance_reports = from.list(&MaintenanceReport::SPEC);
     }
 }

@@ -1,8 +1,15 @@
 //! Pods: those of the DNS namespace, those on the target, and the ones that act on a node.
 
+mod place;
+
 use super::source::{Namespaces, Source, SourceSpec};
-use super::{Condition, Fields, Malformed, Metadata, TriState};
+use super::{Condition, Fields, Malformed, Metadata, OwnerReference, TriState};
 use crate::api::{SourceId, names};
+
+pub use place::{EmptyDir, Place};
+
+/// `spec.terminationGracePeriodSeconds` of a pod that does not say.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// A Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +22,26 @@ pub struct Pod {
     pub phase: String,
     /// `status.conditions`
     pub conditions: Vec<Condition>,
-    /// Kind and name of the controlling `ownerReference`; none for a bare pod.
-    pub controller: Option<(String, String)>,
+    /// The controlling `ownerReference`; none for a bare pod.
+    pub controller: Option<OwnerReference>,
     /// How often its containers restarted, in all (`status.containerStatuses[].restartCount`).
     pub restarts: i64,
     /// `status.podIPs`, or `status.podIP` where only that is there; the node's own addresses with host network.
     pub ips: Vec<String>,
     /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): the API cannot end it.
     pub mirror: bool,
+    /// `metadata.finalizers`: while there is one, an ended pod stays in the list.
+    pub finalizers: Vec<String>,
+    /// `spec.priority`; 0 where it is not set (no admission plugin set one).
+    pub priority: i64,
+    /// `spec.priorityClassName`
+    pub priority_class: Option<String>,
+    /// `spec.terminationGracePeriodSeconds`; 30 where it is not set (PodSpec, core/v1).
+    pub grace_seconds: i64,
+    /// `metadata.deletionGracePeriodSeconds`, once it is ending.
+    pub deletion_grace_seconds: Option<i64>,
+    /// What ties it to its node, and what is lost when it goes.
+    pub place: Place,
 }
 
 impl Pod {
@@ -55,8 +74,25 @@ impl Pod {
     /// Condition Ready is True, and it is not being deleted.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let ready = self.conditions.iter().any(|one| one.kind == "Ready" && one.status == TriState::True);
-        ready && self.metadata.deletion_timestamp.is_none() && !self.is_finished()
+        self.says_ready() && !self.is_ending() && !self.is_finished()
+    }
+
+    /// Condition Ready is True, whatever else: what the eviction API asks.
+    #[must_use]
+    pub fn says_ready(&self) -> bool {
+        self.conditions.iter().any(|one| one.kind == "Ready" && one.status == TriState::True)
+    }
+
+    /// It is being deleted.
+    #[must_use]
+    pub const fn is_ending(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Its controller is of this kind.
+    #[must_use]
+    pub fn is_of(&self, kind: &str) -> bool {
+        self.controller.as_ref().is_some_and(|controller| controller.kind == kind)
     }
 
     /// A pod of maint itself: in its namespace and with its label.
@@ -70,13 +106,6 @@ impl Pod {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
-    }
-
-    /// Whether a drain moves it: not finished, no mirror, not of a DaemonSet.
-    #[must_use]
-    pub fn must_go(&self) -> bool {
-        let daemon = self.controller.as_ref().is_some_and(|(kind, _)| kind == "DaemonSet");
-        !(self.is_finished() || self.mirror || daemon)
     }
 }
 
@@ -94,16 +123,22 @@ impl Source for Pod {
     };
 
     fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
-        let status = root.object("status")?;
+        let (metadata, spec, status) = (root.object("metadata")?, root.object("spec")?, root.object("status")?);
         Ok(Self {
             metadata: Metadata::of(root)?,
-            node_name: root.object("spec")?.optional_str("nodeName")?.map(str::to_owned),
+            node_name: spec.optional_str("nodeName")?.map(str::to_owned),
             phase: status.optional_str("phase")?.unwrap_or_default().to_owned(),
             conditions: Condition::list(&status)?,
-            controller: controller(&root.object("metadata")?)?,
+            controller: OwnerReference::list(&metadata)?.into_iter().find(|owner| owner.controller),
             restarts: restarts(&status)?,
             ips: ips(&status)?,
-            mirror: root.object("metadata")?.string_map("annotations")?.contains_key("kubernetes.io/config.mirror"),
+            mirror: metadata.string_map("annotations")?.contains_key("kubernetes.io/config.mirror"),
+            finalizers: metadata.strings("finalizers")?,
+            priority: spec.optional_i64("priority")?.unwrap_or_default(),
+            priority_class: spec.optional_str("priorityClassName")?.map(str::to_owned),
+            grace_seconds: spec.optional_i64("terminationGracePeriodSeconds")?.unwrap_or(DEFAULT_GRACE_SECONDS),
+            deletion_grace_seconds: metadata.optional_i64("deletionGracePeriodSeconds")?,
+            place: Place::of(&spec)?,
         })
     }
 }
@@ -122,13 +157,4 @@ fn ips(status: &Fields<'_>) -> Result<Vec<String>, Malformed> {
         found.extend(status.optional_str("podIP")?.map(str::to_owned));
     }
     Ok(found)
-}
-
-fn controller(metadata: &Fields<'_>) -> Result<Option<(String, String)>, Malformed> {
-    for owner in metadata.objects("ownerReferences")? {
-        if owner.optional_bool("controller")?.unwrap_or(false) {
-            return Ok(Some((owner.str("kind")?.to_owned(), owner.str("name")?.to_owned())));
-        }
-    }
-    Ok(None)
 }

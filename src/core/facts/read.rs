@@ -134,6 +134,13 @@ impl<'a> Fields<'a> {
         self.required(key, self.optional_object(key))
     }
 
+    /// A whole number or text, as `IntOrString` fields are, in words; or not set.
+    pub fn optional_number_or_text(&self, key: &str) -> Result<Option<String>, Malformed> {
+        let text =
+            |value: &Value| value.as_i64().map(|number| number.to_string()).or(value.as_str().map(str::to_owned));
+        self.typed(key, "a whole number or text", text)
+    }
+
     /// A list of objects; not set (`null` too, as EndpointSlices without endpoints have it) is the empty list.
     pub fn objects(&self, key: &str) -> Result<Vec<Fields<'a>>, Malformed> {
         let list = self.typed(key, "a list", Value::as_array)?;

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
-    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, Service, VolumeAttachment, longhorn,
+    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
+    VolumeAttachment, longhorn,
 };
 use crate::api::SourceId;
 
@@ -77,7 +78,7 @@ pub enum Namespaces {
     Longhorn,
     /// maint's own.
     Own,
-    /// All, for one node: `spec.nodeName=<target>`. Only a run asks.
+    /// All, for one node: `spec.nodeName=<target>`; every pod of the cluster where none is named.
     OnTarget,
     /// The namespaces of the pods that act on nodes (`[action.pod] namespace`, `[kured.sentinel] namespace`). Only a
     /// run asks.
@@ -99,6 +100,8 @@ pub const SOURCES: &[SourceSpec] = &[
     Pod::OWN,
     KuredPod::SPEC,
     Deployment::SPEC,
+    StatefulSet::SPEC,
+    ReplicaSet::SPEC,
     HorizontalPodAutoscaler::SPEC,
     PodDisruptionBudget::SPEC,
     longhorn::Volume::SPEC,

@@ -299,7 +299,7 @@ mod tests {
         world.of(SourceId::PodDisruptionBudgets).push(json!({
             "metadata": {"name": "dns", "namespace": "kube-system"},
             "spec": {"selector": {"matchLabels": {"k8s-app": label}}},
-            "status": {"disruptionsAllowed": 1, "desiredHealthy": desired, "expectedPods": 2, "observedGeneration": 1},
+            "status": {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": desired, "expectedPods": 2, "observedGeneration": 1},
         }));
     }
 

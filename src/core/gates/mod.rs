@@ -10,8 +10,10 @@ mod control_plane;
 mod coredns_hpa;
 mod coredns_replicas;
 mod coredns_spread;
+mod disruption_budgets;
 mod dns;
 mod draft;
+mod drain;
 mod etcd;
 mod exclusive;
 mod flight;
@@ -32,6 +34,7 @@ mod target;
 pub(crate) mod testing;
 mod verdict;
 mod window;
+mod workloads;
 
 use std::collections::BTreeSet;
 
@@ -45,6 +48,7 @@ pub(crate) use dns::READS as DNS_READS;
 pub use dns::ready_dns_endpoints;
 pub use draft::{Draft, Read};
 pub use verdict::Verdict;
+pub use workloads::daemon_sets_of;
 
 /// One row of the gate table.
 pub struct GateSpec {
@@ -77,6 +81,8 @@ pub const GATES: &[GateSpec] = &[
     coredns_hpa::GATE,
     longhorn_volumes::GATE,
     attachments::GATE,
+    disruption_budgets::GATE,
+    workloads::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];
@@ -134,6 +140,8 @@ pub struct RunContext {
     pub leader_on_target: Option<bool>,
     /// The hard stop of the window that an unattended run began in; none for a person's run.
     pub hard_stop: Option<HardStop>,
+    /// `namespace/name` of the DaemonSets that had a Ready pod on the target at the start.
+    pub daemon_sets: Vec<String>,
     /// What was already failing at the start or waived by a person, so that verify and settle only ask for no worse.
     pub baseline: Vec<Finding>,
 }

@@ -31,6 +31,8 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::OwnPods => by.list(&mut facts.own_pods),
         SourceId::KuredPods => by.list(&mut facts.kured_pods),
         SourceId::Deployments => by.list(&mut facts.deployments),
+        SourceId::StatefulSets => by.list(&mut facts.stateful_sets),
+        SourceId::ReplicaSets => by.list(&mut facts.replica_sets),
         SourceId::HorizontalPodAutoscalers => by.list(&mut facts.horizontal_pod_autoscalers),
         SourceId::PodDisruptionBudgets => by.list(&mut facts.pod_disruption_budgets),
         SourceId::LonghornVolumes => by.list(&mut facts.longhorn_volumes),

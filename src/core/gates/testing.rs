@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{GateInput, GateSpec, RunContext};
 use crate::api::{Finding, Moment, SourceId, Status, Strategy, Trigger};
 use crate::config::{Length, Mode, Scope, Settings, Weekday, Window, Zone};
-use crate::facts::{Facts, Fill, Item, Listed, Observation, Source};
+use crate::facts::{Facts, Fill, Item, Listed, Observation, Source, SourceSpec};
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
 
 /// Everything that a gate is given, owned, so that a row can change any of it.
@@ -172,10 +172,10 @@ impl Case {
 pub(crate) struct World(pub BTreeMap<SourceId, Vec<Value>>);
 
 impl Fill for World {
-    fn list<S: Source>(&mut self) -> Listed<S> {
-        match self.0.get(&S::SPEC.id) {
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S> {
+        match self.0.get(&row.id) {
             Some(documents) => known(documents),
-            None if S::SPEC.built_in => known(&[]),
+            None if row.built_in => known(&[]),
             None => Observation::Absent { at: now() },
         }
     }
@@ -505,6 +505,8 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::OwnPods => facts.own_pods = known(documents),
         SourceId::KuredPods => facts.kured_pods = known(documents),
         SourceId::Deployments => facts.deployments = known(documents),
+        SourceId::StatefulSets => facts.stateful_sets = known(documents),
+        SourceId::ReplicaSets => facts.replica_sets = known(documents),
         SourceId::HorizontalPodAutoscalers => facts.horizontal_pod_autoscalers = known(documents),
         SourceId::PodDisruptionBudgets => facts.pod_disruption_budgets = known(documents),
         SourceId::LonghornVolumes => facts.longhorn_volumes = known(documents),

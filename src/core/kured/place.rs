@@ -4,7 +4,7 @@ use super::flag::Flag;
 use super::flags::{FlagProblem, Flags, Origin};
 use super::lock::{Format, Lock};
 use crate::api::names::ANNOTATION_KURED_LOCK;
-use crate::facts::{Container, DaemonSet, Facts, Item, Observation, Pod};
+use crate::facts::{Container, DaemonSet, Facts, Item, Observation, OwnerReference, Pod};
 
 /// A lock of kured: the annotation of one DaemonSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Place {
     /// Whether the pod is one of the kureds that take this lock: a DaemonSet of theirs controls it.
     #[must_use]
     pub fn is_taken_by(&self, pod: &Pod) -> bool {
-        let Some((kind, owner)) = &pod.controller else { return false };
+        let Some(OwnerReference { kind, name: owner, .. }) = &pod.controller else { return false };
         let of = |(namespace, name): &(String, String)| *namespace == pod.metadata.namespace && name == owner;
         kind == "DaemonSet" && self.runners.iter().any(of)
     }

@@ -88,6 +88,19 @@ pub fn active(records: &[Maintenance]) -> impl Iterator<Item = &Maintenance> {
     records.iter().filter(|record| !phase_of(record).is_terminal())
 }
 
+/// The records of the node that a question of kured says something to: those that have not ended, and those that ended
+/// while a go that was taken back may still be acted on. Only kured's next question ends that wait.
+pub fn listening(records: &[Maintenance]) -> impl Iterator<Item = &Maintenance> {
+    records.iter().filter(|record| listens(record))
+}
+
+/// Whether a question of kured says something to a record, see [`listening`].
+#[must_use]
+pub fn listens(record: &Maintenance) -> bool {
+    let kured = record.status.as_ref().and_then(|status| status.kured.as_ref());
+    !phase_of(record).is_terminal() || kured.is_some_and(|kured| kured.closing.is_some())
+}
+
 fn judge(question: &Question<'_>) -> Result<(), Answer> {
     let name = question.node;
     let Some(node) = node_of(question.facts, name)? else {

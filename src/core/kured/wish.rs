@@ -14,7 +14,7 @@ use crate::api::record::{Maintenance, MaintenanceSpec};
 use crate::api::{Action, Asked, Document as _, QuestionSource, Trigger};
 use crate::config::Scope;
 use crate::facts::{Facts, Item, Node, Observation, Pod};
-use crate::plan::{parse_time, phase_of};
+use crate::plan::parse_time;
 
 /// Who asks, in records.
 pub const REQUESTED_BY: &str = "kured";
@@ -141,7 +141,7 @@ fn name(node: &str, boot: &str, tried: usize, records: &[Maintenance]) -> Option
 /// first question of kured itself in an epoch, and for a refusal after a go.
 #[must_use]
 pub fn asked(record: &Maintenance, answer: &Answer, source: QuestionSource, now: Timestamp) -> Option<Asked> {
-    if phase_of(record).is_terminal() || record.spec.action.parse() != Ok(Action::Kured) {
+    if !question::listens(record) || record.spec.action.parse() != Ok(Action::Kured) {
         return None;
     }
     let epoch = record.status.as_ref().and_then(|status| status.kured.as_ref()).map_or(0, |kured| kured.ask_epoch);

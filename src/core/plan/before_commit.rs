@@ -9,6 +9,9 @@ use crate::api::record::Intent;
 use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Owner, Phase, Reason, Status, Strategy};
 use crate::facts::Node;
 
+/// Pods that are named of those that came back.
+const SHOWN: usize = 20;
+
 pub(super) fn cordoning(run: &mut Run<'_>) {
     if taken::is_taken(run) {
         return;
@@ -65,11 +68,11 @@ pub(super) fn draining(run: &mut Run<'_>) {
     }
     match drained {
         Drained::Empty => run.enter(Phase::Acting, "drained"),
-        Drained::Unknown | Drained::Waiting => run.look_again_in(SOON_SECONDS),
-        Drained::Evict(next) => {
-            run.act(Act::Evict(next));
-            run.look_again_in(SOON_SECONDS);
-        }
+        Drained::Unknown => run.look_again_in(SOON_SECONDS),
+        // When to look again is said already.
+        Drained::Waiting => {}
+        Drained::Evict(next) => run.act(Act::Evict(next)),
+        Drained::Never(why) => run.back_out(Outcome::EvictionsRefused, Phase::Failed, why),
     }
 }
 
@@ -134,13 +137,20 @@ fn stays_drained(run: &mut Run<'_>) -> bool {
     if run.strategy() != Strategy::Drain {
         return true;
     }
-    let why = match drain::look(run) {
-        Drained::Empty => return true,
-        Drained::Unknown => "whether the node is still drained could not be read".to_owned(),
-        Drained::Waiting | Drained::Evict(_) => format!("pods are on the node again: {}", drain::waiting_line(run)),
+    let why = match drain::back_again(run) {
+        None => "whether the node is still drained could not be read".to_owned(),
+        Some(names) if names.is_empty() => return true,
+        Some(names) => format!("pods are on the node again: {}", few(&names)),
     };
     held_up_by(run, &why);
     false
+}
+
+/// The first of them, and how many more.
+fn few(names: &[String]) -> String {
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
 /// The intent is written first; with it in the record, the act follows in the next step.

@@ -1,12 +1,16 @@
-//! Which pods go next: a plain drain. Only evictions, each guarded by its uid, never around a budget.
+//! Which pods go next, and what the record says of it. What may go is decided in [`crate::drain`].
 
-use super::run::Run;
+use super::run::{LOOK_SECONDS, Run, SOON_SECONDS};
+use super::time::{parse_time, stamp};
 use crate::api::record::DrainRecord;
-use crate::drain::{Answer, Eviction, Lane};
-use crate::facts::{Item, Pod};
+use crate::drain::{DrainPlan, Eviction, Next, Question, View, Wait, Waiting, WarningKind, next};
 
 /// Names kept of who is still there.
 const MAX_WAITING: usize = 20;
+/// Workloads that are named of those that are short of replicas meanwhile.
+const MAX_SHORT: usize = 5;
+/// How often parked pods are looked at when nothing wakes: a change of a budget does.
+const PARKED_SECONDS: i64 = LOOK_SECONDS / 2;
 
 /// What the node's pods say.
 pub(super) enum Drained {
@@ -14,87 +18,112 @@ pub(super) enum Drained {
     Unknown,
     /// Nothing that must go is left.
     Empty,
-    /// All that remain are ending.
+    /// Nobody is asked now.
     Waiting,
     /// These are evicted now.
     Evict(Vec<Eviction>),
+    /// No eviction will ever be accepted.
+    Never(String),
 }
 
-/// Looks at the node's pods and keeps the numbers in the record.
+/// The node's pods, but for those that we put there ourselves.
+fn view<'a>(run: &Run<'a>) -> Result<View<'a>, String> {
+    let question =
+        Question { node: run.node_name(), settings: run.input.settings, action: run.action().ok(), now: run.input.now };
+    View::of(run.input.facts, &question, |pod| run.is_short_pod(pod))
+}
+
+/// Looks at the node's pods, keeps the numbers in the record, and says who is asked now.
 pub(super) fn look(run: &mut Run<'_>) -> Drained {
-    let Some(value) = run.current(&run.input.facts.target_pods, Pod::ON_TARGET.max_age_seconds) else {
-        return Drained::Unknown;
-    };
-    let mut left: Vec<&Pod> = Vec::new();
-    for item in value {
-        match item {
-            Item::Good(pod) if pod.node_name.as_deref() == Some(run.node_name()) && pod.must_go() => {
-                if !run.is_short_pod(pod) {
-                    left.push(pod);
-                }
-            }
-            Item::Good(_) => {}
-            Item::Malformed(_) => return Drained::Unknown,
-        }
+    let Ok(view) = view(run) else { return Drained::Unknown };
+    let found = next(&view, run.input.answers, run.input.now);
+    if run.status.drain.is_none() {
+        begin(run, &view);
     }
-    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let mut drain =
-        run.status.drain.take().unwrap_or_else(|| DrainRecord { planned: count(left.len()), ..DrainRecord::default() });
-    let ending = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_some()).count();
-    drain.left = count(left.len());
-    drain.evicted = drain.evicted.max(drain.planned - count(left.len()) + count(ending));
-    drain.waiting = left.iter().take(MAX_WAITING).map(|pod| waiting(run, pod, &drain.waiting)).collect();
-    run.status.drain = Some(drain);
-    if left.is_empty() {
+    keep(run, &found);
+    if found.waiting.is_empty() {
         return Drained::Empty;
     }
-    let limit = run.settings().parallel_evictions.saturating_sub(ending);
-    // Our own pod goes last: with it goes whoever evicts, until it runs elsewhere.
-    let own = |pod: &&&Pod| pod.is_own(&run.input.settings.namespace);
-    let only_own = left.iter().all(|pod| own(&pod));
-    let next: Vec<Eviction> = left
-        .iter()
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && (only_own || !own(pod)))
-        .take(limit)
-        .map(|pod| Eviction {
-            namespace: pod.metadata.namespace.clone(),
-            name: pod.metadata.name.clone(),
-            uid: pod.metadata.uid.clone(),
-            lane: Lane::Pod(pod.metadata.uid.clone()),
-        })
-        .collect();
-    if next.is_empty() { Drained::Waiting } else { Drained::Evict(next) }
+    run.waits_for_budgets = found.waiting.iter().any(|one| one.why.is_parked());
+    let moves = |one: &Waiting| {
+        matches!(one.why, Wait::Ending { .. } | Wait::Stuck { .. } | Wait::Asked | Wait::Accepted | Wait::OnItsWay)
+    };
+    let soon = found.waiting.iter().any(moves);
+    run.look_again_in(if soon { SOON_SECONDS } else { PARKED_SECONDS });
+    if let Some(at) = found.wake_at {
+        run.wake_at = run.wake_at.min(at.max(run.input.now));
+    }
+    match found.fatal {
+        Some(why) => Drained::Never(why),
+        None if found.send.is_empty() => Drained::Waiting,
+        None => Drained::Evict(found.send),
+    }
 }
 
-/// Who is still there and why: the last answer that the API gave to its eviction is kept.
-fn waiting(run: &Run<'_>, pod: &Pod, before: &[String]) -> String {
-    let name = pod.metadata.full_name();
-    if let Some(due) = pod.metadata.deletion_timestamp {
-        return format!("{name} is ending, due {due}");
-    }
-    let answered = run.input.refusals.iter().rev().find(|one| one.eviction.uid == pod.metadata.uid);
-    if let Some(why) = answered.and_then(|one| refusal(&one.answer)) {
-        return format!("{name} was refused: {}", why.trim_end_matches('.'));
-    }
-    let refused = format!("{name} was refused: ");
-    let kept = before.iter().find(|line| line.starts_with(&refused));
-    kept.cloned().unwrap_or_else(|| format!("{name} was not evicted"))
+/// Names of pods that are on the node although it was drained; none where that is not known.
+pub(super) fn back_again(run: &Run<'_>) -> Option<Vec<String>> {
+    let view = view(run).ok()?;
+    Some(view.going().map(|entry| entry.pod.metadata.full_name()).collect())
 }
 
-/// What a refused eviction was refused with; none for what is no refusal.
-fn refusal(answer: &Answer) -> Option<String> {
-    match answer {
-        Answer::Accepted | Answer::Gone | Answer::NamespaceTerminating => None,
-        Answer::RefusedByBudget { message, .. }
-        | Answer::TwoBudgets { message }
-        | Answer::WebhookDenied { message }
-        | Answer::Forbidden { message }
-        | Answer::Invalid { message }
-        | Answer::Transient { message }
-        | Answer::Unknown { message } => Some(message.clone()),
-        Answer::Throttled { .. } => Some("the API server sheds load".to_owned()),
-        Answer::UidConflict => Some("somebody wrote it at the same time".to_owned()),
+/// What the drain will be like, once, in the timeline.
+fn begin(run: &mut Run<'_>, view: &View<'_>) {
+    let deadline =
+        run.status.limits.as_ref().map_or(run.settings().drain_timeout_seconds, |limits| limits.drain_seconds);
+    let plan = DrainPlan::of(view, deadline);
+    run.note(plan.verdict_line());
+    let kinds = [WarningKind::SingleReplica, WarningKind::AllReplicasHere];
+    let short: Vec<&str> =
+        plan.warnings.iter().filter(|one| kinds.contains(&one.kind)).map(|one| one.object.as_str()).collect();
+    if !short.is_empty() {
+        let more = short.len().saturating_sub(MAX_SHORT);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let named = short.iter().take(MAX_SHORT).copied().collect::<Vec<_>>().join(", ");
+        run.note(format!("without a replica elsewhere, and away for a while: {named}{more}"));
     }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn keep(run: &mut Run<'_>, found: &Next) {
+    let left = count(found.waiting.len());
+    let mut drain = run.status.drain.take().unwrap_or_else(|| DrainRecord { planned: left, ..DrainRecord::default() });
+    drain.left = left;
+    drain.evicted = drain.evicted.max(drain.planned - left + count(found.ending));
+    let shown = found.waiting.iter().take(MAX_WAITING);
+    drain.waiting = shown.map(|one| line(one, &drain.waiting, &stamp(run.input.now))).collect();
+    run.status.drain = Some(drain);
+}
+
+/// Who is still there, why and since when; a line of before that says the same keeps its time.
+fn line(waiting: &Waiting, before: &[String], now: &str) -> String {
+    let begins = format!("{} {}", waiting.full_name(), waiting.why.lead());
+    if matches!(waiting.why, Wait::Ending { .. } | Wait::Stuck { .. }) {
+        // When it is or was due says more than since when.
+        let detail = waiting.why.detail();
+        return if detail.is_empty() { begins } else { format!("{begins}: {detail}") };
+    }
+    if matches!(waiting.why, Wait::Asked | Wait::OnItsWay)
+        && let Some(kept) = before.iter().find(|line| is_held(line, &waiting.full_name()))
+    {
+        // Asked once more: until there is another answer, the last one is what is known.
+        return kept.clone();
+    }
+    let begins = format!("{begins}, since ");
+    let same = before.iter().find_map(|line| line.strip_prefix(&begins)).and_then(|rest| rest.get(..now.len()));
+    let since = same.filter(|since| parse_time(Some(&(*since).to_owned())).is_some()).unwrap_or(now);
+    let detail = waiting.why.detail();
+    if detail.is_empty() { format!("{begins}{since}") } else { format!("{begins}{since}: {detail}") }
+}
+
+/// Whether a line says that something held this pod.
+fn is_held(line: &str, name: &str) -> bool {
+    let says = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(' '));
+    says.is_some_and(|says| {
+        ["was refused", "was denied", "was not evicted", "is blocked"].iter().any(|one| says.starts_with(one))
+    })
 }
 
 /// Who is still there, in one line.
@@ -103,7 +132,86 @@ pub(super) fn waiting_line(run: &Run<'_>) -> String {
     if drain.left == 0 {
         return "they are gone now, and gates held it up".to_owned();
     }
-    let shown = i64::try_from(drain.waiting.len()).unwrap_or(i64::MAX);
-    let more = if drain.left > shown { format!(", and {} more", drain.left - shown) } else { String::new() };
-    format!("{}{more}", drain.waiting.join(", "))
+    let shown = count(drain.waiting.len());
+    let more = if drain.left > shown { format!("; and {} more", drain.left - shown) } else { String::new() };
+    format!("{}{more}", drain.waiting.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drain::Never;
+
+    #[test]
+    fn a_line_keeps_its_time_while_it_says_the_same() {
+        let now = "2026-11-30T01:00:09Z";
+        let at = |text: &str| text.parse().expect("a time");
+        let of = |why: Wait| Waiting { namespace: "shop".into(), name: "web-0".into(), uid: "u".into(), why };
+        let never = || of(Wait::Never(Never::NoController));
+        let refused =
+            |message: &str| of(Wait::Refused { budget: Some("web".into()), message: message.into(), until: at(now) });
+        let same = "shop/web-0 was refused by budget web, since 2026-11-30T01:00:00Z: it has 1";
+        let rows = [
+            (
+                "first",
+                never(),
+                vec![],
+                "shop/web-0 is not evicted: it has no controller, so nothing would bring it back, since 2026-11-30T01:00:09Z",
+            ),
+            (
+                "another number",
+                refused("it has 2."),
+                vec![same],
+                "shop/web-0 was refused by budget web, since 2026-11-30T01:00:00Z: it has 2",
+            ),
+            (
+                "another pod's",
+                refused("no"),
+                vec!["shop/web-00 was refused by budget web, since 2026-11-30T01:00:00Z: no"],
+                "shop/web-0 was refused by budget web, since 2026-11-30T01:00:09Z: no",
+            ),
+            (
+                "another reason",
+                never(),
+                vec![same],
+                "shop/web-0 is not evicted: it has no controller, so nothing would bring it back, since 2026-11-30T01:00:09Z",
+            ),
+            (
+                "no time there",
+                refused("no"),
+                vec!["shop/web-0 was refused by budget web, since some time ago, or so"],
+                "shop/web-0 was refused by budget web, since 2026-11-30T01:00:09Z: no",
+            ),
+            (
+                "cut",
+                refused("no"),
+                vec!["shop/web-0 was refused by budget web, since 2026"],
+                "shop/web-0 was refused by budget web, since 2026-11-30T01:00:09Z: no",
+            ),
+            ("asked once more", of(Wait::Asked), vec![same], same),
+            (
+                "asked for the first time",
+                of(Wait::Asked),
+                vec![],
+                "shop/web-0 is asked to go, since 2026-11-30T01:00:09Z",
+            ),
+            (
+                "asked after its turn came",
+                of(Wait::Asked),
+                vec!["shop/web-0 waits for its turn, since 2026-11-30T01:00:00Z"],
+                "shop/web-0 is asked to go, since 2026-11-30T01:00:09Z",
+            ),
+            ("ending", of(Wait::Ending { due: at(now) }), vec![], "shop/web-0 is ending, due 2026-11-30T01:00:09Z"),
+            (
+                "stuck",
+                of(Wait::Stuck { due: at(now), finalizers: vec!["x".into()], kubelet_silent: false }),
+                vec![],
+                "shop/web-0 is stuck: it should have ended by 2026-11-30T01:00:09Z: it has the finalizers x",
+            ),
+        ];
+        for (row, waiting, before, wanted) in rows {
+            let before: Vec<String> = before.into_iter().map(str::to_owned).collect();
+            assert_eq!(line(&waiting, &before, now), wanted, "{row}");
+        }
+    }
 }

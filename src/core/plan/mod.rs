@@ -77,7 +77,7 @@ use jiff::Timestamp;
 use crate::api::record::{Maintenance, MaintenanceStatus};
 use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::config::Settings;
-use crate::drain::Answered;
+use crate::drain::Answers;
 use crate::facts::Facts;
 
 pub use act::{Act, LockChange, SetLock};
@@ -104,8 +104,8 @@ pub struct StepInput<'a> {
     pub settings: &'a Settings,
     /// The leader's term.
     pub term: i64,
-    /// What the API answered to evictions of this run: the last answer for each pod, oldest first.
-    pub refusals: &'a [Answered],
+    /// What the API answered to evictions of this run, and which of them have no answer yet.
+    pub answers: &'a Answers,
     /// Where our own pod runs; none where that is not known.
     pub seat: Option<&'a OwnSeat>,
     /// Now.
@@ -121,6 +121,8 @@ pub struct Step {
     pub acts: Vec<Act>,
     /// When to look again at the latest.
     pub wake_at: Timestamp,
+    /// Some pod waits for a budget: a change of one is worth a look.
+    pub waits_for_budgets: bool,
     /// The run is over and nothing of ours is left.
     pub done: bool,
     /// It may start, but not under this leader, whose pod runs on the target: another replica is to lead.

@@ -11,12 +11,16 @@ use crate::api::record::{Limits, MatrixRecord, NodeRecord, WindowRecord};
 use crate::api::{Action, MessageKind, Moment, Outcome, Phase, Strategy, Trigger, UnknownName};
 use crate::config::Scope;
 use crate::facts::Node;
+use crate::gates;
 use crate::windows::{self, WindowState};
 
 /// How the message of a wish that gates hold up begins.
 const WAITS: &str = "waits: ";
 /// How often an unattended wish is judged while no window is open, in seconds.
 const OUTSIDE_SECONDS: i64 = 600;
+/// How often an unattended wish that gates stop is judged while a window is open, in seconds: each look asks every gate,
+/// the matrix among them, and most of what stops a wish heals in minutes. What a person waits for is judged oftener.
+const INSIDE_SECONDS: i64 = 30;
 
 pub(super) fn step(run: &mut Run<'_>) {
     if run.status.step_started_at.is_none() {
@@ -185,11 +189,16 @@ fn windows_now(run: &Run<'_>) -> WindowState {
     windows::state(&settings.windows, SignedDuration::from_secs(settings.expected_duration_seconds), run.input.now)
 }
 
-/// Outside the windows a wish need not be judged every few seconds, only when one opens.
+/// A wish that gates stop need not be judged every few seconds, and outside the windows only when one opens.
 fn look_when_a_window_opens(run: &mut Run<'_>) {
-    let WindowState::Closed(closed) = windows_now(run) else { return run.look_again_in(LOOK_SECONDS) };
-    let latest = after(run.input.now, OUTSIDE_SECONDS);
-    run.wake_at = closed.next.map_or(latest, |next| latest.min(next.starts_at));
+    // Set, since a wish is otherwise looked at as often as a run.
+    run.wake_at = match windows_now(run) {
+        WindowState::Open(_) => after(run.input.now, INSIDE_SECONDS),
+        WindowState::Closed(closed) => {
+            let latest = after(run.input.now, OUTSIDE_SECONDS);
+            closed.next.map_or(latest, |next| latest.min(next.starts_at))
+        }
+    };
 }
 
 fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
@@ -199,6 +208,7 @@ fn start(run: &mut Run<'_>, node: &Node, findings: &[crate::api::Finding]) {
         kernel_before: node.kernel_version.clone(),
         // The field alone: the taint follows it. What bears our mark and our name is ours already.
         was_unschedulable: node.unschedulable && !run.is_our_cordon(node),
+        daemon_sets: gates::daemon_sets_of(&run.input.facts.target_pods, run.node_name()),
         ..NodeRecord::default()
     });
     run.status.window = began_in(run);

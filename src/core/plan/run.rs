@@ -34,6 +34,7 @@ pub(super) struct Run<'a> {
     pub(super) status: MaintenanceStatus,
     pub(super) acts: Vec<Act>,
     pub(super) wake_at: Timestamp,
+    pub(super) waits_for_budgets: bool,
     pub(super) done: bool,
     pub(super) hand_over: bool,
     asked: Option<(Moment, Vec<Finding>)>,
@@ -70,6 +71,7 @@ impl<'a> Run<'a> {
             status,
             acts: Vec::new(),
             wake_at: after(input.now, LOOK_SECONDS),
+            waits_for_budgets: false,
             done: false,
             hand_over: false,
             asked: None,
@@ -86,6 +88,7 @@ impl<'a> Run<'a> {
             status: self.status,
             acts: self.acts,
             wake_at: self.wake_at,
+            waits_for_budgets: self.waits_for_budgets,
             done: self.done,
             hand_over: self.hand_over,
             asked: self.asked,
@@ -243,6 +246,7 @@ impl<'a> Run<'a> {
             boot_id_before: self.status.node.as_ref().map(|node| node.boot_id_before.clone()),
             was_unschedulable: self.was_unschedulable(),
             returned_at: parse_time(self.status.returned_at.as_ref()),
+            daemon_sets: self.status.node.as_ref().map(|node| node.daemon_sets.clone()).unwrap_or_default(),
             baseline: self.status.baseline.iter().filter_map(finding_of).collect(),
             hard_stop: self
                 .status

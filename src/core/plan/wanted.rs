@@ -57,6 +57,14 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
     if matches!(phase, Phase::Cordoning | Phase::Draining | Phase::Acting) {
         sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
     }
+    if phase == Phase::Draining {
+        // Budgets are asked before a pod is; the pods of a StatefulSet go one at a time.
+        sources.extend([SourceId::PodDisruptionBudgets, SourceId::StatefulSets]);
+        if record.status.as_ref().is_none_or(|status| status.drain.is_none()) {
+            // What is without a replica meanwhile is said once.
+            sources.insert(SourceId::ReplicaSets);
+        }
+    }
     let by_kured = record.spec.action == Action::Kured.as_str();
     let closing = kured.is_some_and(|kured| kured.closing.is_some());
     if closing || (by_kured && matches!(phase, Phase::Pending | Phase::Returning | Phase::BackingOut)) {

@@ -27,6 +27,15 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::LonghornDetachedReplicaOnTarget,
     Reason::LonghornDataEngineV2OnTarget,
     Reason::VolumeAttachmentRemaining,
+    Reason::DisruptionBudgetsOverlap,
+    Reason::DisruptionBudgetPermanent,
+    Reason::DisruptionBudgetExhausted,
+    Reason::PodWithoutController,
+    Reason::PodSkippedWithKured,
+    Reason::PodPinnedToNode,
+    Reason::GraceTooLong,
+    Reason::PodsRemaining,
+    Reason::DaemonSetPodNotReady,
 ];
 
 /// Whether a finding is about the cluster: whichever node is asked about, it is the same.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{Evidence, Finding, GateId, Moment, Reason, SourceId, Status};
-use crate::facts::{Facts, Fill, Item, Listed, Malformed, Observation, Source};
+use crate::facts::{Facts, Fill, Item, Listed, Malformed, Observation, Source, SourceSpec};
 use crate::gates::testing::{World, api_servers, green_matrix, now};
 use crate::matrix::{ApiServer, CellVerdict, Readiness};
 
@@ -13,8 +13,8 @@ type Data = BTreeMap<String, String>;
 struct From<'a>(&'a World);
 
 impl Fill for From<'_> {
-    fn list<S: Source>(&mut self) -> Listed<S> {
-        let documents = self.0.0.get(&S::SPEC.id).cloned().unwrap_or_default();
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S> {
+        let documents = self.0.0.get(&row.id).cloned().unwrap_or_default();
         Observation::Known { value: documents.iter().map(S::item).collect(), at: now() }
     }
 }

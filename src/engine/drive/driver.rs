@@ -103,9 +103,10 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let lost = self.guard.child_token();
         let (ports, guard, clock) = (Arc::clone(&self.ports), self.guard.clone(), self.clock.clone());
         let (evictions, pods, wake) = (self.evictions.clone(), self.pods.clone(), Arc::clone(&self.wake));
-        let wire = Wire { fenced: &ports.fenced, guard: &guard, clock: &clock, pods: &pods, wake: &wake };
+        let at_a_time = self.settings.run.parallel_evictions;
+        let wire = Wire { fenced: &ports.fenced, guard: &guard, clock: &clock, pods: &pods, at_a_time, wake: &wake };
         let budget = || {
-            if evictions.waits_for_budget(clock.now()) {
+            if evictions.waits_for_budget() {
                 wake.notify_one();
             }
         };
@@ -186,6 +187,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             _ => None,
         });
         self.evictions.ask(evictions.unwrap_or_default(), &self.clock);
+        self.evictions.park(step.waits_for_budgets);
         for act in &step.acts {
             tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
             if matches!(act, Act::Evict(_)) {
@@ -202,16 +204,16 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
 
     async fn decide(&mut self, record: &Maintenance, term: i64) -> Step {
         let wanted = plan::wanted(record, &self.settings);
-        let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node) };
+        let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node), every_pair: false };
         let facts = self.ports.observe.observe(&wanted).await;
         let now = self.clock.now();
-        let refusals = self.evictions.answers();
+        let answers = self.evictions.answers();
         let mut step = plan::step(&StepInput {
             record,
             facts: &facts,
             settings: &self.settings,
             term,
-            refusals: &refusals,
+            answers: &answers,
             seat: self.seat.as_ref(),
             now,
         });

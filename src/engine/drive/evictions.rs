@@ -1,6 +1,6 @@
 //! Evictions on their way: sent lane by lane, and each answer handed on at once.
 //!
-//! A step says what is to be sent; here it is only put on the wire: at most [`IN_FLIGHT`] at a time, at most one of a lane,
+//! A step says what is to be sent; here it is only put on the wire: at most [`Wire::at_a_time`], at most one of a lane,
 //! and not longer than [`VALID`] after the step, whose gates were asked then. The next step replaces what has not been
 //! sent. What the API answered is remembered for the next step.
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use maint_core::drain::{Answer, Answered, Eviction, Lane, Memory};
+use maint_core::drain::{Answer, Answered, Answers, Eviction, Lane};
 use tokio::sync::Notify;
 
 use super::pods::{Pods, Shown};
@@ -20,18 +20,15 @@ use crate::execute::{Fenced, Seen};
 use crate::lead::LeaseGuard;
 use crate::runtime::{Clock, Instant};
 
-/// At most so many evictions are on their way at the same time: more gain nothing with one API server (measured).
-const IN_FLIGHT: usize = 16;
 /// What a step asked for is sent within this time or not at all: as long as its gates may count as asked.
 const VALID: Duration = Duration::from_secs(10);
-/// A pod whose eviction came to nothing is not asked for again within this time, whatever a step says.
-const AGAIN: Duration = Duration::from_secs(1);
+/// A pod whose eviction came to nothing is not asked for again within this time, whatever a step says: the least pause that
+/// steps make themselves.
+const AGAIN: Duration = Duration::from_millis(200);
 /// How long an answer is waited for when the watch shows already what came of it.
 const ANSWER_AFTER: Duration = Duration::from_secs(2);
 /// How long nothing is sent after an API server that sheds load said no time, and at most whatever it says.
 const THROTTLED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// So long after a refusal a change of a budget wakes.
-const PARKED: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 
 /// The evictions of one run; a handle.
 #[derive(Clone, Default)]
@@ -58,8 +55,10 @@ struct State {
     in_flight: BTreeMap<String, Lane>,
     /// When an eviction last came to nothing, by uid.
     refused: BTreeMap<String, Instant>,
-    /// What the API answered.
-    memory: Memory,
+    /// What the API answered, and what it did not answer yet.
+    answers: Answers,
+    /// Some pod waits for a budget.
+    parked: bool,
 }
 
 /// What sending needs.
@@ -68,6 +67,8 @@ pub(super) struct Wire<'a, F> {
     pub(super) guard: &'a LeaseGuard,
     pub(super) clock: &'a Clock,
     pub(super) pods: &'a Pods,
+    /// At most so many evictions are on their way at the same time (`[run] parallel_evictions`).
+    pub(super) at_a_time: usize,
     /// Woken by each answer.
     pub(super) wake: &'a Notify,
 }
@@ -90,22 +91,28 @@ impl Evictions {
         self.0.asked.notify_one();
     }
 
-    /// What the API answered, oldest first.
-    pub(super) fn answers(&self) -> Vec<Answered> {
-        self.lock().memory.answers().to_vec()
+    /// What the API answered, and what it did not answer yet.
+    pub(super) fn answers(&self) -> Answers {
+        self.lock().answers.clone()
     }
 
     /// Forgets all answers: the pods of another phase are other pods.
     pub(super) fn forget(&self) {
-        self.lock().memory = Memory::default();
+        let mut state = self.lock();
+        if state.in_flight.is_empty() {
+            state.answers = Answers::default();
+        }
+        state.parked = false;
     }
 
-    /// Whether a budget refused somebody lately, so that a change of one is worth a look.
-    pub(super) fn waits_for_budget(&self, now: jiff::Timestamp) -> bool {
-        self.lock().memory.answers().iter().any(|one| {
-            let refused = matches!(one.answer, Answer::RefusedByBudget { .. } | Answer::TwoBudgets { .. });
-            refused && now.duration_since(one.at) < PARKED
-        })
+    /// Whether some pod waits for a budget, as the last step says.
+    pub(super) fn park(&self, parked: bool) {
+        self.lock().parked = parked;
+    }
+
+    /// Whether a change of a budget is worth a look.
+    pub(super) fn waits_for_budget(&self) -> bool {
+        self.lock().parked
     }
 
     /// Waits until none is on its way: whatever else is done to the node comes after them.
@@ -123,7 +130,7 @@ impl Evictions {
     pub(super) async fn send<F: Fenced>(&self, wire: &Wire<'_, F>) -> Infallible {
         let mut flying = Vec::new();
         loop {
-            while let Some(eviction) = self.next(wire.clock.instant()) {
+            while let Some(eviction) = self.next(wire.clock.instant(), wire.at_a_time) {
                 flying.push(Box::pin(self.fly(wire, eviction)));
             }
             tokio::select! {
@@ -135,12 +142,12 @@ impl Evictions {
     }
 
     /// The next one that may be sent, which is on its way from now on.
-    fn next(&self, now: Instant) -> Option<Eviction> {
+    fn next(&self, now: Instant, at_a_time: usize) -> Option<Eviction> {
         let mut state = self.lock();
         if state.until.is_none_or(|until| until <= now) {
             state.queue.clear();
         }
-        if state.in_flight.len() >= IN_FLIGHT {
+        if state.in_flight.len() >= at_a_time {
             return None;
         }
         let free = |one: &Eviction| {
@@ -149,6 +156,7 @@ impl Evictions {
         let place = state.queue.iter().position(free)?;
         let eviction = state.queue.remove(place)?;
         state.in_flight.insert(eviction.uid.clone(), eviction.lane.clone());
+        state.answers.sent(&eviction);
         Some(eviction)
     }
 
@@ -183,7 +191,10 @@ impl Evictions {
         let mut state = self.lock();
         state.in_flight.remove(&eviction.uid);
         match answer {
-            None => state.queue.clear(),
+            None => {
+                state.answers.not_sent(&eviction);
+                state.queue.clear();
+            }
             Some(answer) => {
                 if answer.ends_lane() {
                     state.queue.retain(|one| one.lane != eviction.lane);
@@ -197,7 +208,7 @@ impl Evictions {
                     let pause = asked.map_or(THROTTLED.0, Duration::from_secs).clamp(THROTTLED.0, THROTTLED.1);
                     state.not_before = Some(wire.clock.instant() + pause);
                 }
-                state.memory.keep(Answered { eviction, answer, at: wire.clock.now() });
+                state.answers.note(Answered { eviction, answer, at: wire.clock.now() });
             }
         }
         drop(state);

@@ -127,7 +127,7 @@ impl<O: Observe, F: Fenced, R: Records> Keeper<O, F, R> {
     /// Reads what is remembered without any run: which API servers are good.
     async fn look(&self) {
         let sources = BTreeSet::from([SourceId::Nodes, SourceId::EndpointSlices, SourceId::ApiServers]);
-        let facts = self.ports.observe.observe(&Wanted { sources, target: None }).await;
+        let facts = self.ports.observe.observe(&Wanted { sources, target: None, every_pair: false }).await;
         self.aside.notes.add(Look::of(&facts, None, &self.settings, self.clock.now()));
     }
 
@@ -183,7 +183,7 @@ impl<O: Observe, F: Fenced, R: Records> Keeper<O, F, R> {
 
     /// The ConfigMap as it is; none where that could not be read.
     async fn read(&self) -> Option<Known> {
-        let wanted = Wanted { sources: BTreeSet::from([SourceId::ConfigMaps]), target: None };
+        let wanted = Wanted { sources: BTreeSet::from([SourceId::ConfigMaps]), target: None, every_pair: false };
         let facts: Facts = self.ports.observe.observe(&wanted).await;
         let maps = match facts.config_maps {
             Observation::Known { value, .. } => value,

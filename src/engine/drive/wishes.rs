@@ -61,7 +61,7 @@ async fn look<O: Observe, R: Records + Wishes>(
     clock: &Clock,
     told: &mut BTreeMap<String, String>,
 ) -> Result<usize, WriteError> {
-    let wanted = Wanted { sources: ANNOTATED_SOURCES.iter().copied().collect(), target: None };
+    let wanted = Wanted { sources: ANNOTATED_SOURCES.iter().copied().collect(), target: None, every_pair: false };
     let facts = observe.observe(&wanted).await;
     let nodes = facts.nodes.good().count();
     if annotated_nodes(&facts).is_empty() {

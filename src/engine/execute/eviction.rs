@@ -84,10 +84,13 @@ fn compared(pod: Option<&Value>, node: &str, eviction: &Eviction) -> Option<Answ
 
 /// The body of `policy/v1` Eviction. Its options are `deleteOptions`: grace and uid count nowhere else.
 fn body(eviction: &Eviction) -> Value {
+    let mut options = json!({"preconditions": {"uid": eviction.uid}});
+    if let Some(seconds) = eviction.grace_seconds {
+        options["gracePeriodSeconds"] = json!(seconds);
+    }
     json!({
         "apiVersion": "policy/v1", "kind": "Eviction",
-        "metadata": {"name": eviction.name, "namespace": eviction.namespace},
-        "deleteOptions": {"preconditions": {"uid": eviction.uid}},
+        "metadata": {"name": eviction.name, "namespace": eviction.namespace}, "deleteOptions": options,
     })
 }
 

@@ -85,7 +85,7 @@ impl<R: Reader, S: Servers> Observer<R, S> {
         let asked = ask_all(&self.servers, &self.clock, expected).await;
         if wanted.sources.contains(&SourceId::Matrix) {
             let nodes = expected::node_names(facts);
-            let target = wanted.target.as_deref();
+            let target = wanted.target.as_deref().filter(|_| !wanted.every_pair);
             facts.matrix = self.prober.sweep(&asked, &nodes, target, self.full_matrix_limit).await;
         }
         let value = asked.into_iter().map(|server| server.server).collect();
@@ -159,6 +159,8 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list_row(&mut facts.action_pods, &Pod::ACTIONS),
             self.list_row(&mut facts.own_pods, &Pod::OWN),
             self.list(&mut facts.deployments),
+            self.list(&mut facts.stateful_sets),
+            self.list(&mut facts.replica_sets),
             self.list(&mut facts.horizontal_pod_autoscalers),
             self.list(&mut facts.pod_disruption_budgets),
             self.list(&mut facts.longhorn_volumes),

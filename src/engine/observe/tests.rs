@@ -85,7 +85,7 @@ fn observer(script: Script, servers: FakeServers, clock: Clock) -> Observer<Scri
 }
 
 fn wanted(sources: &[SourceId]) -> Wanted {
-    Wanted { sources: sources.iter().copied().collect(), target: None }
+    Wanted { sources: sources.iter().copied().collect(), target: None, every_pair: false }
 }
 
 async fn nodes_of(script: Script) -> (Listed<Node>, Script) {

@@ -176,7 +176,8 @@ async fn ways(env: &Env, access: &Access, settings: &Arc<Settings>) -> Result<Ve
         env.clock.clone(),
     );
     let sources = [SourceId::Nodes, SourceId::ConfigMaps, SourceId::EndpointSlices, SourceId::Maintenances];
-    let facts = observer.observe(&Wanted { sources: sources.into_iter().collect(), target: None }).await;
+    let facts =
+        observer.observe(&Wanted { sources: sources.into_iter().collect(), target: None, every_pair: false }).await;
     if matches!(facts.maintenances, maint_core::facts::Observation::Absent { .. }) {
         return Err(ServeError::NoCrds);
     }

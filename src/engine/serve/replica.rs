@@ -232,7 +232,7 @@ async fn tell_known_term<O: Observe, F, R: Records>(
     settings: &Settings,
     candidacy: &Candidacy,
 ) {
-    let wanted = Wanted { sources: BTreeSet::from([SourceId::ConfigMaps]), target: None };
+    let wanted = Wanted { sources: BTreeSet::from([SourceId::ConfigMaps]), target: None, every_pair: false };
     let remembered = state::term_of(&ports.observe.observe(&wanted).await, settings);
     let in_records = match ports.records.list(true).await {
         Ok(records) => records.iter().filter_map(|record| record.status.as_ref()).map(|status| status.term).max(),

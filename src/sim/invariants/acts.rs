@@ -121,6 +121,21 @@ fn foreign_and_live(objects: &Objects, lock: &Value, now: Timestamp) -> bool {
     !ghost && !expired
 }
 
+/// Whether two entries differ in nothing but whether the node was cordoned before.
+fn same_but_cordon(before: &Value, after: &Value) -> bool {
+    let bare = |lock: &Value| {
+        let mut lock = lock.clone();
+        lock.as_object_mut().map(|lock| lock.remove("metadata"));
+        lock
+    };
+    bare(before) == bare(after)
+}
+
+/// Whether a run that is over still closes what kured was granted.
+fn is_closing(record: &Value) -> bool {
+    object::has_finalizers(record) && record.at("/status/kured/closing").is_some_and(|closing| !closing.is_null())
+}
+
 /// Why a lock that maint wrote is none that kured and the rules accept.
 fn unfit(objects: &Objects, lock: &Value) -> Option<String> {
     let node = object::text(lock, "/nodeID");
@@ -131,7 +146,9 @@ fn unfit(objects: &Objects, lock: &Value) -> Option<String> {
         return Some("its TTL is missing or zero".to_owned());
     }
     let lives = if node.starts_with("maint") {
-        views::records(objects).any(in_flight)
+        let owner = object::text(lock, "/maint/maintenance");
+        let is_its = |record: &Value| owner.is_empty() || object::uid(record) == owner;
+        views::records(objects).any(|record| is_its(record) && (in_flight(record) || is_closing(record)))
     } else {
         views::record_of(objects, node).is_some()
     };
@@ -161,7 +178,11 @@ pub fn kured_lock_is_respected(rules: &Rules, history: &History) -> Vec<Violatio
                 }
             }
             for lock in new.iter().filter(|lock| !old.contains(lock)) {
-                if let Some(why) = unfit(objects, lock) {
+                let node = object::text(lock, "/nodeID");
+                // Its metadata may be corrected; all else of it is kured's.
+                let theirs =
+                    old.iter().any(|before| object::text(before, "/nodeID") == node && same_but_cordon(before, lock));
+                if let Some(why) = unfit(objects, lock).filter(|_| !theirs) {
                     bad(format!("lock {lock}: {why}"));
                 }
             }
@@ -281,6 +302,42 @@ mod tests {
                     let mut lock = Night::lock_of("n1");
                     lock["metadata"]["unschedulable"] = json!(true);
                     night.lock("maint-1", Some(&lock));
+                }),
+                ("the metadata of kured's lock, which never expires", false, |night| {
+                    night.start("n1");
+                    let mut lock = Night::lock_of("n1");
+                    lock["TTL"] = json!(0);
+                    night.lock("kured", Some(&lock));
+                    lock["metadata"]["unschedulable"] = json!(true);
+                    night.lock("maint-1", Some(&lock));
+                }),
+                ("kured's lock made to expire never", true, |night| {
+                    night.start("n1");
+                    night.lock("kured", Some(&Night::lock_of("n1")));
+                    let mut lock = Night::lock_of("n1");
+                    lock["TTL"] = json!(0);
+                    night.lock("maint-1", Some(&lock));
+                }),
+                ("a hold of a run that is over and waits for kured's question", false, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| {
+                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}})
+                    });
+                    night.finalize("n1");
+                    night.lock("maint-1", Some(&Night::hold_of("n1")));
+                }),
+                ("a hold of a run that is over and let go of", true, |night| {
+                    night.start("n1");
+                    night.record("n1", |status| {
+                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}})
+                    });
+                    night.lock("maint-1", Some(&Night::hold_of("n1")));
+                }),
+                ("a hold of a run that is over while another one is in flight", true, |night| {
+                    night.start("n1");
+                    night.start("n2");
+                    night.record("n1", |status| *status = json!({"phase": "Failed"}));
+                    night.lock("maint-1", Some(&Night::hold_of("n1")));
                 }),
                 ("a ghost's lock", false, |night| {
                     night.lock("kured", Some(&Night::lock_of("n9")));

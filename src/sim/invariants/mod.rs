@@ -4,18 +4,21 @@
 //! answers with violations; the names are those of the list of invariants (S1 and so on).
 
 mod acts;
+mod kured;
 mod leadership;
 mod nodes;
 mod pods;
+mod rest;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
 mod testing;
-mod views;
+pub(crate) mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use crate::store::ObjectKey;
@@ -33,13 +36,25 @@ pub struct Rules {
     pub ignored_nodes: Vec<String>,
     /// The only replica may drain its own node.
     pub allow_self: bool,
+    /// Every kured asks us before it reboots, and nobody else reboots a node.
+    pub kured_asks: bool,
+    /// How long after somebody else took a node away the service may still not have seen it: the age of what it decides
+    /// on, and the way of its write.
+    pub notice: SignedDuration,
     /// Clients whose name starts with this are maint's service.
     pub service_prefix: String,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { max_unavailable: 1, ignored_nodes: Vec::new(), allow_self: false, service_prefix: "maint".to_owned() }
+        Self {
+            max_unavailable: 1,
+            ignored_nodes: Vec::new(),
+            allow_self: false,
+            kured_asks: false,
+            notice: SignedDuration::ZERO,
+            service_prefix: "maint".to_owned(),
+        }
     }
 }
 
@@ -108,7 +123,7 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("S5", leadership::only_the_leader_writes),
     ("S6", nodes::only_our_own_cordon),
     ("S7", pods::only_evictions_that_are_ours),
-    ("S8", acts::kured_lock_is_respected),
+    ("S8", kureds_lock_and_acts),
     ("S9", acts::no_second_reboot),
     ("S10", pods::cordon_only_evicts_nothing),
     ("S13", pods::nothing_is_repaired),
@@ -121,6 +136,27 @@ pub const INVARIANTS: &[(&str, Check)] = &[
 pub fn evictions_of(history: &History) -> Vec<(String, jiff::Timestamp)> {
     let arrived = history.steps.iter().filter(|step| views::is_eviction(step) && step.code != 0);
     arrived.filter_map(|step| Some((views::evicted_uid(step)?, step.at))).collect()
+}
+
+/// What holds of a night that came to rest.
+pub const AT_REST: &[(&str, Check)] = &[
+    ("L1", rest::every_run_is_over_or_says_why),
+    ("L2", rest::nothing_healthy_stays_cordoned),
+    ("L3", rest::no_lock_of_ours_stays),
+    ("L5", rest::every_wish_was_heard),
+];
+
+/// S8: what is written into kured's lock, and what kured does with it.
+fn kureds_lock_and_acts(rules: &Rules, history: &History) -> Vec<Violation> {
+    let mut found = acts::kured_lock_is_respected(rules, history);
+    found.extend(kured::only_what_was_granted(rules, history));
+    found
+}
+
+/// Runs the checks of a night at rest.
+#[must_use]
+pub fn check_rest(rules: &Rules, history: &History) -> Vec<Violation> {
+    AT_REST.iter().flat_map(|(_, check)| check(rules, history)).collect()
 }
 
 /// Runs all checks.

@@ -1,41 +1,74 @@
 //! S1 and S6: how many nodes are away, and whose cordon it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::views::{self, HOLD, changes, in_flight, is_cordoned};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
 use crate::store::object::At as _;
+use crate::trace::Step;
 
-/// Nodes that are NotReady, cordoned by anyone, or in flight.
-fn unavailable(rules: &Rules, objects: &Objects) -> BTreeSet<String> {
-    let away = |node: &Value| is_cordoned(node) || !object::is_true(node, "Ready");
-    let nodes = views::all(objects, "", "nodes").filter(|(_, node)| away(node)).map(|(key, _)| key.name.clone());
-    let flying = views::records(objects).filter(|record| in_flight(record));
-    let flying = flying.map(|record| object::text(record, "/spec/nodeName").to_owned());
-    let mut found: BTreeSet<String> = nodes.chain(flying).collect();
-    found.retain(|name| !rules.ignored_nodes.contains(name));
-    found
+/// Nodes that are NotReady or cordoned by anyone, each with when that was first so.
+#[derive(Default)]
+struct Away(BTreeMap<String, Timestamp>);
+
+impl Away {
+    fn look(&mut self, objects: &Objects, now: Timestamp) {
+        let away = |node: &Value| is_cordoned(node) || !object::is_true(node, "Ready");
+        for (key, node) in views::all(objects, "", "nodes") {
+            if away(node) {
+                self.0.entry(key.name.clone()).or_insert(now);
+            } else {
+                self.0.remove(&key.name);
+            }
+        }
+    }
+
+    /// Those that are away for so long that it must have been seen.
+    fn seen(&self, rules: &Rules, now: Timestamp) -> impl Iterator<Item = String> {
+        let known = self.0.iter().filter(move |(_, since)| now.duration_since(**since) >= rules.notice);
+        known.map(|(name, _)| name.clone())
+    }
 }
 
-/// S1: a node is cordoned or rebooted only while fewer others than the limit are away.
+/// Nodes that are in flight: away through us.
+fn through_us(objects: &Objects) -> BTreeSet<String> {
+    let flying = views::records(objects).filter(|record| in_flight(record));
+    flying.map(|record| object::text(record, "/spec/nodeName").to_owned()).collect()
+}
+
+/// S1: a node is cordoned, granted or rebooted only while fewer others than the limit are away. When its kured takes
+/// the lock, which it does only where we let it, no other may be away through us; what somebody else did since kured
+/// heard `go` nobody can prevent.
 pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
-    let mut found = Vec::new();
+    let (mut found, mut away, mut looked) = (Vec::new(), Away::default(), false);
     history.replay(|objects, step| {
-        if !rules.is_ours(step) {
+        if !looked {
+            away.look(objects, step.at);
+        }
+        looked = changes(step, "", "nodes").next().is_none();
+        let let_go = super::kured::acquired_by(step);
+        let ours = rules.is_ours(step);
+        if !ours && let_go.is_none() {
             return;
         }
-        let cordoned = changes(step, "", "nodes").filter(|change| {
-            let before = change.before.as_ref().is_some_and(|node| is_cordoned(node));
-            !before && change.after.as_ref().is_some_and(|node| is_cordoned(node))
-        });
-        let mut touched: Vec<(String, &str)> = cordoned.map(|change| (change.key.name.clone(), "cordoned")).collect();
-        touched.extend(views::acts(objects, step).into_iter().map(|act| (act.node, "rebooted")));
+        let mut touched: Vec<(String, &str)> = Vec::new();
+        if ours {
+            touched.extend(cordoned(step).map(|node| (node, "cordoned")));
+            touched.extend(granted(rules, step).map(|node| (node, "granted")));
+        }
+        touched.extend(let_go.map(|node| (node.to_owned(), "let go")));
+        touched.extend(views::acts(objects, step).into_iter().filter(|_| ours).map(|act| (act.node, "rebooted")));
         for (node, verb) in touched {
-            let mut others = unavailable(rules, objects);
-            others.remove(&node);
+            let mut others = through_us(objects);
+            if verb != "let go" {
+                others.extend(away.seen(rules, step.at));
+            }
+            others.retain(|name| *name != node && !rules.ignored_nodes.contains(name));
             if others.len() >= rules.max_unavailable {
                 let what = format!("node {node} was {verb} while {others:?} were away");
                 found.push(Violation { invariant: "S1", step: step.number, what });
@@ -43,6 +76,26 @@ pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
         }
     });
     found
+}
+
+/// Nodes that a step cordons.
+fn cordoned(step: &Step) -> impl Iterator<Item = String> {
+    let cordoned = changes(step, "", "nodes").filter(|change| {
+        let before = change.before.as_ref().is_some_and(|node| is_cordoned(node));
+        !before && change.after.as_ref().is_some_and(|node| is_cordoned(node))
+    });
+    cordoned.map(|change| change.key.name.clone())
+}
+
+/// Nodes whose kured is granted a reboot by a step, or for longer than before.
+fn granted(rules: &Rules, step: &Step) -> impl Iterator<Item = String> {
+    let until = |record: &Option<Arc<Value>>| {
+        record.as_ref().map(|record| object::text(record, "/status/intent/validUntil").to_owned()).unwrap_or_default()
+    };
+    let records = changes(step, "maint.dev", "maintenances").filter(|_| rules.kured_asks);
+    let granted =
+        records.filter(move |change| !until(&change.after).is_empty() && until(&change.after) != until(&change.before));
+    granted.filter_map(|change| Some(object::text(change.after.as_ref()?, "/spec/nodeName").to_owned()))
 }
 
 fn strings(node: &Value) -> serde_json::Map<String, Value> {
@@ -123,6 +176,29 @@ mod tests {
                 ("another is in flight", true, |night| {
                     night.start("n2");
                     night.start("n1");
+                }),
+                ("granted", false, |night| {
+                    night.start("n1");
+                    night.grant("n1");
+                }),
+                ("granted while another is cordoned by somebody", true, |night| {
+                    night.start("n1");
+                    night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
+                    night.grant("n1");
+                }),
+                ("cordoned by somebody after kured heard it", false, |night| {
+                    night.start("n1");
+                    night.grant("n1");
+                    night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
+                    night.lock("kured-n1", Some(&Night::lock_of("n1")));
+                }),
+                ("its kured takes the lock", false, |night| {
+                    night.start("n1");
+                    night.lock("kured-n1", Some(&Night::lock_of("n1")));
+                }),
+                ("its kured takes the lock while another is in flight", true, |night| {
+                    night.start("n2");
+                    night.lock("kured-n1", Some(&Night::lock_of("n1")));
                 }),
                 ("rebooted while another is NotReady", true, |night| {
                     night.start("n1");

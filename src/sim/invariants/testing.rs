@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::views::{KURED_LOCK, OWNER};
-use super::{History, INVARIANTS, Rules};
+use super::{AT_REST, History, INVARIANTS, Rules};
 use crate::store::{Context, ObjectKey, Store, object};
 use crate::trace::{Step, Trace};
 use crate::world::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, fixture};
@@ -78,13 +78,15 @@ impl Night {
 
     /// Runs rows against one check; each must violate it or not, as it says.
     pub fn rows(invariant: &str, rows: &[Row]) {
-        let (_, check) = INVARIANTS.iter().find(|(name, _)| *name == invariant).expect("a known invariant");
+        let known = INVARIANTS.iter().chain(AT_REST).find(|(name, _)| *name == invariant);
+        let (_, check) = known.expect("a known invariant");
+        let rules = Rules { kured_asks: true, ..Rules::default() };
         assert!(rows.iter().any(|row| row.1) && rows.iter().any(|row| !row.1), "{invariant} needs both kinds of row");
         for (row, violates, act) in rows {
             let mut night = Self::new();
             act(&mut night);
             let history = History { initial: night.initial, steps: night.trace.steps().to_vec() };
-            let found = check(&Rules::default(), &history);
+            let found = check(&rules, &history);
             assert_eq!(!found.is_empty(), *violates, "{invariant}, {row}: {found:#?}");
             assert!(found.iter().all(|violation| violation.invariant == invariant), "{row}");
         }
@@ -195,6 +197,31 @@ impl Night {
             status["findings"] = kept(&finding);
             status["outbox"] = json!([{"kind": "rebooting"}]);
         });
+    }
+
+    /// Grants kured the reboot.
+    pub fn grant(&mut self, node: &str) {
+        self.intend(node);
+        let until = object::seconds(self.now + SignedDuration::from_secs(30));
+        self.record(node, |status| status["intent"]["validUntil"] = json!(until));
+    }
+
+    /// Puts our finalizer on a node's record.
+    pub fn finalize(&mut self, node: &str) {
+        let client = self.client.clone();
+        let key = ObjectKey::new("maint.dev", "maintenances", "", &format!("{node}-a"));
+        self.change(&client, &key, |record| object::set_meta(record, "finalizers", json!(["maint.dev/in-flight"])));
+    }
+
+    /// Takes the records of the other nodes away, as if they had never been wished.
+    pub fn alone(&mut self, node: &str) {
+        for other in ["n1", "n2", "n3"].into_iter().filter(|other| *other != node) {
+            let step = Step::act("somebody", self.now);
+            let key = ObjectKey::new("maint.dev", "maintenances", "", &format!("{other}-a"));
+            self.step("somebody", step, |store, _| {
+                store.remove(&key);
+            });
+        }
     }
 
     /// Creates an action pod.
@@ -314,6 +341,13 @@ impl Night {
     /// A valid lock.
     pub fn lock_of(node: &str) -> Value {
         json!({"nodeID": node, "metadata": {"unschedulable": false}, "created": START, "TTL": 360_000_000_000_000_i64})
+    }
+
+    /// A hold of the run of a node.
+    pub fn hold_of(node: &str) -> Value {
+        let mut lock = Self::lock_of(&format!("maint:{node}"));
+        lock["maint"] = json!({"maintenance": format!("uid-{node}")});
+        lock
     }
 
     /// Writes or removes kured's lock.

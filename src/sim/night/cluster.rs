@@ -53,13 +53,18 @@ pub fn pace() -> world::Settings {
 /// The settings of the service: the defaults, with shorter waits where they only cost time.
 #[must_use]
 pub fn settings(scenario: &Scenario) -> Settings {
-    let mut settings = Settings::default();
+    let mut settings = quick(Settings::default());
     settings.action.pod = PodAction { enabled: true, image: "sim@sha256:00".to_owned(), ..PodAction::default() };
+    (scenario.configure)(&mut settings);
+    settings
+}
+
+/// Shorter waits where they only cost time.
+pub(super) const fn quick(mut settings: Settings) -> Settings {
     settings.run.drain_timeout_seconds = 90;
     settings.run.verify_timeout_seconds = 90;
     settings.run.sweeps = 2;
     settings.run.sweep_interval_seconds = 10;
     settings.run.settle_for_seconds = 10;
-    (scenario.configure)(&mut settings);
     settings
 }

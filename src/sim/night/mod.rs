@@ -5,8 +5,10 @@
 //! seed and a plan are the whole night in a shell: the same pair gives the same trace.
 
 pub mod cluster;
+pub mod doors;
 mod drains;
 mod end;
+pub mod kured;
 mod people;
 mod replica;
 pub mod scenario;
@@ -123,6 +125,8 @@ pub struct Stage {
     pub seated: bool,
     /// The plan.
     pub plan: Plan,
+    /// Where kured asks; none where nobody asks.
+    pub doors: Option<doors::Doors>,
 }
 
 impl Stage {
@@ -155,6 +159,7 @@ impl Stage {
             mail: Mailbag::default(),
             seated: scenario.seats.is_some(),
             plan: plan.clone(),
+            doors: None,
         }
     }
 

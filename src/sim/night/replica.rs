@@ -64,6 +64,9 @@ fn start(
     let count = cluster.lock().servers.len();
     let offset = usize::from(name != super::REPLICAS[0]);
     let order: Vec<usize> = (0..count).map(|index| (index + offset) % count).collect();
+    if let Some(doors) = &stage.doors {
+        doors.open(stage, name, order.clone(), &env);
+    }
     let running = match stage.shell {
         Shell::Api => run(stage, &env, (name, node), shell::api(stage, name, order, &env.clock)),
         Shell::Typed => run(stage, &env, (name, node), shell::typed(stage, name, order, &env.clock)),
@@ -132,6 +135,9 @@ pub(super) async fn supervise(stage: Arc<Stage>, name: &'static str) {
                     break;
                 }
             }
+        }
+        if let Some(doors) = &stage.doors {
+            doors.close(name);
         }
         // A kill does not wait for anything; what a process that ended still had on its way ends with it.
         owner.crash().await;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maint_core::config::Settings;
+use maint_core::facts::Source;
 use maint_engine::client::{ClientError, Failover};
 use maint_engine::deliver::{EventPoster, Tell};
 use maint_engine::drive::{KubeRecords, KubeWatches, Ports, Watches};
 use maint_engine::execute::{Calls, Form, KubeCalls, KubeFenced, KubeReports, Reply, Reports, WriteError};
 use maint_engine::lead::{ClientSource, KubernetesLease};
 use maint_engine::observe::{KubeReader, Observer};
-use maint_engine::ports::Servers;
+use maint_engine::ports::{Page, PageRequest, ReadError, Reader, Servers};
 use maint_engine::request::Requests;
 use maint_engine::runtime::Clock;
 use serde_json::Value;
@@ -135,6 +136,21 @@ impl Calls for ShellCalls {
     }
 }
 
+/// Lists of either shell.
+pub(super) enum ShellReader {
+    Api(KubeReader),
+    Typed(TypedReader),
+}
+
+impl Reader for ShellReader {
+    async fn list_page<S: Source>(&self, request: &PageRequest<'_>) -> Result<Page<S>, ReadError> {
+        match self {
+            Self::Api(reader) => reader.list_page(request).await,
+            Self::Typed(reader) => reader.list_page(request).await,
+        }
+    }
+}
+
 impl Stage {
     fn failover(&self, name: &'static str, order: &[usize]) -> kube::Client {
         Failover::client(order.iter().map(|server| self.cluster.client(*server, name)).collect())
@@ -146,6 +162,16 @@ impl Stage {
             Shell::Api => ShellCalls::Api(KubeCalls::new(self.failover(name, &order), clock.clone())),
             Shell::Typed => {
                 ShellCalls::Typed(TypedCalls::new(Ways::new(Arc::clone(&self.cluster), name, order, clock.clone())))
+            }
+        }
+    }
+    /// Lists for somebody by this name, through these API servers in turn.
+    pub(super) fn reader(&self, name: &'static str, order: Vec<usize>, clock: &Clock) -> ShellReader {
+        match self.shell {
+            Shell::Api => ShellReader::Api(KubeReader::new(self.failover(name, &order), clock.clone())),
+            Shell::Typed => {
+                let ways = Ways::new(Arc::clone(&self.cluster), name, order, clock.clone());
+                ShellReader::Typed(TypedReader::new(ways, Arc::clone(&self.decoded)))
             }
         }
     }

@@ -53,7 +53,8 @@ impl Servers for KubeServers {
 /// Everything that can be observed, through the typed ports and through the real client.
 async fn observed(cluster: &Arc<Cluster>, clock: &Clock) -> (Facts, Facts) {
     let settings = Arc::new(Settings::default());
-    let wanted = Wanted { sources: SourceId::ALL.iter().copied().collect(), target: Some("n1".to_owned()) };
+    let wanted =
+        Wanted { sources: SourceId::ALL.iter().copied().collect(), target: Some("n1".to_owned()), every_pair: false };
     let typed = Observer::new(
         TypedReader::new(ways(cluster, clock), Arc::default()),
         TypedServers::new(Arc::clone(cluster), "maint-1"),

@@ -3,10 +3,11 @@
 pub mod check;
 mod conformance;
 mod deploy;
+mod drain;
 mod kured;
 mod kured_faults;
 mod kured_night;
-pub mod kured_partner;
+mod kured_partner;
 mod plane;
 mod reboots;
 mod run;
@@ -50,7 +51,7 @@ fn long(cases: Vec<Case>) -> Vec<Case> {
 
 /// Every case, in the order in which they run.
 pub fn all() -> Vec<Case> {
-    [
+    let all: Vec<Case> = [
         plane::cases(),
         conformance::cases(),
         tunnels::cases(),
@@ -58,11 +59,14 @@ pub fn all() -> Vec<Case> {
         reboots::cases(),
         kured::cases(),
         run::cases(),
+        drain::cases(),
         deploy::cases(),
         kured_night::cases(),
-        long(kured_faults::cases()),
+        kured_faults::cases(),
     ]
     .into_iter()
     .flatten()
-    .collect()
+    .collect();
+    println!("figure cases.kured {} cases", all.iter().filter(|case| case.name.starts_with("kured::")).count());
+    all
 }

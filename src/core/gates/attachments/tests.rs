@@ -276,17 +276,8 @@ fn since_is_when_the_deletion_began_and_what_was_so_at_the_start_only_warns_at_s
     let start = case.ask(&GATE);
     assert_eq!(start.since.map(|since| since.to_string()), Some(ago(900)));
     case.moment = Moment::Settle;
-    case.run = Some(RunContext {
-        maintenance_uid: "u".into(),
-        term: 1,
-        action: None,
-        boot_id_before: None,
-        was_unschedulable: false,
-        returned_at: None,
-        leader_on_target: None,
-        hard_stop: None,
-        baseline: vec![start],
-    });
+    case.run =
+        Some(RunContext { maintenance_uid: "u".into(), term: 1, baseline: vec![start], ..RunContext::default() });
     let settle = case.ask(&GATE);
     assert_eq!(settle.status, Status::Warn);
     assert!(settle.message.ends_with("(as at the start)"), "{}", settle.message);

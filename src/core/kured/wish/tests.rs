@@ -196,6 +196,14 @@ fn what_kured_heard_is_written_when_it_is_news() {
         let wanted = due.then(|| Asked { at: now(), answer: answer.word(), epoch, source });
         assert_eq!(asked(&record, answer, source, now()), wanted, "{row}");
     }
+    // Over, while kured may still act on what it heard.
+    let mut record = tried("x", None, "Failed", 60);
+    let closing = crate::api::record::Closing { taken_at: None, epoch: 2, pod: String::new(), used: false };
+    record.status.as_mut().expect("one").kured =
+        Some(crate::api::record::KuredRecord { ask_epoch: 2, closing: Some(closing), ..Default::default() });
+    let heard = asked(&record, &no, Kured, now()).map(|asked| (asked.epoch, asked.source));
+    assert_eq!(heard, Some((2, Kured)));
+    assert_eq!(question::active(std::slice::from_ref(&record)).count(), 0);
     for (row, change) in [
         ("ended", (|record| record.status.as_mut().expect("one").phase = "Failed".into()) as fn(&mut Maintenance)),
         ("another action", |record| record.spec.action = "pod".into()),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::world::{Coming, Pods, Scene, UID, later};
 use crate::api::{SourceId, names};
-use crate::drain::{Answer, Answered, Eviction, Lane};
+use crate::drain::{Answer, Answered, Eviction};
 use crate::plan::{Act, FINALIZER, LockChange};
 
 impl Scene {
@@ -48,7 +48,7 @@ impl Scene {
             }
             Act::Evict(evictions) => {
                 for eviction in evictions {
-                    self.evict(&eviction.name, &eviction.uid);
+                    self.evict(eviction);
                 }
             }
             Act::CreateSentinelPod { name, path, wanted_on, .. } => {
@@ -124,31 +124,30 @@ impl Scene {
         if node["metadata"]["resourceVersion"] == version { Ok(()) } else { Err("409".to_owned()) }
     }
 
-    fn evict(&mut self, name: &str, uid: &str) {
+    fn evict(&mut self, eviction: &Eviction) {
         let now = self.now;
         let mode = self.cluster.pods;
         let pods = self.world.of(SourceId::TargetPods);
-        let Some(index) = pods.iter().position(|pod| pod["metadata"]["uid"] == uid) else { return };
-        match mode {
-            Pods::GoAtOnce => drop(pods.remove(index)),
-            Pods::GoAfter(seconds) => {
+        let index = pods.iter().position(|pod| pod["metadata"]["uid"] == eviction.uid.as_str());
+        let answer = match (mode, index) {
+            (_, None) => Answer::Gone,
+            (Pods::GoAtOnce, Some(index)) => {
+                pods.remove(index);
+                Answer::Accepted
+            }
+            (Pods::GoAfter(seconds), Some(index)) => {
                 let due = later(now, seconds);
                 pods[index]["metadata"]["deletionTimestamp"] = json!(due.to_string());
-                let number = name.rsplit('-').next().and_then(|number| number.parse().ok()).expect("a number");
-                self.coming.push((due, Coming::PodGone(number)));
+                let number = eviction.name.rsplit('-').next().and_then(|number| number.parse().ok());
+                self.coming.push((due, Coming::PodGone(number.expect("a number"))));
+                Answer::Accepted
             }
-            Pods::Stay => {
+            (Pods::Stay, Some(_)) => {
                 let message = "Cannot evict pod as it would violate the pod's disruption budget.".to_owned();
-                let answer = Answer::RefusedByBudget { budget: None, message, retry_after_seconds: None };
-                let eviction = Eviction {
-                    namespace: "shop".to_owned(),
-                    name: name.to_owned(),
-                    uid: uid.to_owned(),
-                    lane: Lane::Pod(uid.to_owned()),
-                };
-                self.refusals.push(Answered { eviction, answer, at: now });
+                Answer::RefusedByBudget { budget: None, message, retry_after_seconds: None }
             }
-        }
+        };
+        self.answers.note(Answered { eviction: eviction.clone(), answer, at: now });
     }
 
     fn create_action_pod(&mut self, name: &str, node: &str, boot_id: &str) {

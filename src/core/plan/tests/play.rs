@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::world::{Scene, TARGET, later};
 use crate::api::record::{Maintenance, MaintenanceSpec, MaintenanceStatus, Word};
 use crate::api::{Asked, Document, Phase, SourceId, names};
-use crate::drain::Answered;
+use crate::drain::Answers;
 use crate::facts::Facts;
 use crate::plan::{Act, FINALIZER, Step, StepInput, parse_time, phase_of, step};
 
@@ -116,13 +116,13 @@ impl Play {
         halted || held || other || read.iter().any(|id| self.scene.cluster.unreadable.contains(id))
     }
 
-    pub(super) fn decide(&self, record: &Maintenance, facts: &Facts, refusals: &[Answered]) -> Step {
+    pub(super) fn decide(&self, record: &Maintenance, facts: &Facts, answers: &Answers) -> Step {
         let input = StepInput {
             record,
             facts,
             settings: &self.scene.settings,
             term: self.scene.term,
-            refusals,
+            answers,
             seat: self.scene.seat.as_ref(),
             now: self.scene.now,
         };
@@ -134,7 +134,7 @@ impl Play {
     /// What would have been decided then.
     pub(super) fn decide_at(&mut self, record: &Maintenance, facts: &Facts, now: Timestamp) -> Step {
         self.scene.now = now;
-        self.decide(record, facts, &[])
+        self.decide(record, facts, &Answers::default())
     }
 
     /// One turn of the driver; false once it is over.
@@ -146,8 +146,8 @@ impl Play {
             return false;
         };
         let facts = self.scene.facts();
-        let refusals = std::mem::take(&mut self.scene.refusals);
-        let decided = self.decide(&record, &facts, &refusals);
+        let answers = self.scene.answers.clone();
+        let decided = self.decide(&record, &facts, &answers);
         self.check(&record, &facts, &decided);
         if self.records {
             self.statuses.push((record.clone(), facts, self.scene.now));
@@ -184,7 +184,7 @@ impl Play {
 
     fn next_leader(&mut self) {
         self.scene.term += 1;
-        self.scene.refusals.clear();
+        self.scene.answers = Answers::default();
         self.scene.now = later(self.scene.now, 35);
     }
 
@@ -270,10 +270,10 @@ impl Play {
             assert!(!text.ends_with(['.', ':', ' ', ',']) && !text.contains("  ") && !text.contains("..."), "`{text}`");
         }
         if !decided.acts.is_empty() {
-            // It died between the write and the act: the next look asks for the same.
+            // It stopped between the write and the act: the next look asks for the same.
             let mut next = record.clone();
             next.status = Some(decided.status.clone());
-            let again = self.decide(&next, facts, &[]);
+            let again = self.decide(&next, facts, &self.scene.answers);
             assert_eq!(again.acts, decided.acts, "asked again after a crash between write and act, in {before}");
         }
     }

@@ -8,6 +8,7 @@ use super::world::{Pods, Scene, TARGET, later};
 use crate::api::Phase::{Acting, Draining, Returning, Verifying};
 use crate::api::record::Maintenance;
 use crate::api::{Reason, SourceId};
+use crate::drain::Answers;
 use crate::plan::{Act, OwnSeat, Step, abstains};
 
 /// One of maint's own pods.
@@ -117,7 +118,7 @@ fn who_may_start_a_run() {
         let mut play = Play::new(reboot());
         setup(&mut play.scene);
         let (record, facts) = (play.scene.record.clone().expect("a record"), play.scene.facts());
-        let step = play.decide(&record, &facts, &[]);
+        let step = play.decide(&record, &facts, &Answers::default());
         assert_eq!(word_of(&step), wanted, "{name}: {step:#?}");
     }
 }
@@ -138,17 +139,17 @@ fn a_hand_over_waits_for_other_runs_and_for_the_gates() {
     let mut facts = play.scene.facts();
     facts.maintenances =
         crate::facts::Observation::Known { value: vec![item(&record), item(&other)], at: play.scene.now };
-    let step = play.decide(&record, &facts, &[]);
+    let step = play.decide(&record, &facts, &Answers::default());
     assert_eq!(word_of(&step), "waits", "{step:#?}");
     assert!(step.status.message.contains("until another run is over"), "{}", step.status.message);
     // Once it was said it is no write again.
     let mut again = record.clone();
     again.status = Some(step.status.clone());
-    assert_eq!(play.decide(&again, &facts, &[]).status, step.status);
+    assert_eq!(play.decide(&again, &facts, &Answers::default()).status, step.status);
 
     halt(&mut play);
     let facts = play.scene.facts();
-    let step = play.decide(&record, &facts, &[]);
+    let step = play.decide(&record, &facts, &Answers::default());
     assert_eq!(word_of(&step), "waits", "halted: the leader stays where it is");
 }
 
@@ -210,7 +211,7 @@ fn our_own_pod_is_evicted_last() {
         });
         *play.scene.world.of(SourceId::TargetPods) = documents.collect();
         let facts = play.scene.facts();
-        let acts = play.decide(&record, &facts, &[]).acts;
+        let acts = play.decide(&record, &facts, &Answers::default()).acts;
         let evicted: Vec<String> = acts
             .into_iter()
             .flat_map(|act| if let Act::Evict(batch) = act { batch } else { Vec::new() })

@@ -108,3 +108,24 @@ fn a_wish_outside_the_windows_is_judged_every_ten_minutes_and_when_one_opens() {
     let wanted = ["01:00:00", "01:10:00", "01:20:00", "01:25:00"].map(at);
     assert_eq!(seen[..4], wanted, "{seen:?}");
 }
+
+#[test]
+fn a_wish_that_gates_stop_is_judged_every_half_minute_and_a_persons_every_ten_seconds() {
+    for (row, spec, wanted) in [("unattended", reboot(), 30), ("by hand", by_hand(), 10)] {
+        let mut play = Play::new(spec);
+        window(&mut play.scene, "00:30", "02:00");
+        play.scene.cordon("worker3", true, "kubectl");
+        let seen: Vec<Timestamp> = (0..4)
+            .map(|_| {
+                let now = play.scene.now;
+                play.turn();
+                now
+            })
+            .collect();
+        assert_eq!(play.phase(), Pending, "{row}");
+        assert!(play.status().message.starts_with("waits: "), "{row}: {}", play.status().message);
+        for pair in seen.windows(2) {
+            assert_eq!(pair[1].duration_since(pair[0]).as_secs(), wanted, "{row}: {seen:?}");
+        }
+    }
+}

@@ -9,8 +9,8 @@ use super::kured::{Kured, Next};
 use crate::api::record::{Maintenance, MaintenanceSpec};
 use crate::api::{SourceId, names};
 use crate::config::Settings;
-use crate::drain::Answered;
-use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source};
+use crate::drain::Answers;
+use crate::facts::{Facts, FailureKind, Fill, Listed, Observation, Source, SourceSpec};
 use crate::gates::testing::{self, World, api_servers, controller_manager_lease, green_matrix, node_lease};
 use crate::matrix::{CellVerdict, Readiness};
 use crate::plan::OwnSeat;
@@ -83,7 +83,7 @@ pub(super) struct Scene {
     pub kured: Option<Kured>,
     /// Boot IDs that action pods were created for.
     pub pods_created: Vec<String>,
-    pub refusals: Vec<Answered>,
+    pub answers: Answers,
     /// Records of other nodes, as the API has them.
     pub others: Vec<Value>,
     /// Where our own pod runs, where that is known.
@@ -95,15 +95,15 @@ pub(super) struct Scene {
 struct Seen<'a>(&'a Scene);
 
 impl Fill for Seen<'_> {
-    fn list<S: Source>(&mut self) -> Listed<S> {
-        let (scene, id) = (self.0, S::SPEC.id);
+    fn list<S: Source>(&mut self, row: &SourceSpec) -> Listed<S> {
+        let (scene, id) = (self.0, row.id);
         let at = scene.now;
         if scene.cluster.unreadable.contains(&id) {
             return Observation::Failed { kind: FailureKind::Timeout, detail: "5 s".to_owned(), at };
         }
         match scene.world.0.get(&id) {
             Some(documents) => Observation::Known { value: documents.iter().map(S::item).collect(), at },
-            None if S::SPEC.built_in => Observation::Known { value: vec![], at },
+            None if row.built_in => Observation::Known { value: vec![], at },
             None => Observation::Absent { at },
         }
     }
@@ -145,7 +145,7 @@ impl Scene {
             coming: Vec::new(),
             kured: None,
             pods_created: Vec::new(),
-            refusals: Vec::new(),
+            answers: Answers::default(),
             others: Vec::new(),
             seat: None,
             version: 1,
@@ -334,7 +334,7 @@ fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "metadata": {
             "name": name, "namespace": namespace, "uid": format!("uid-{name}"),
-            "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}],
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": true}],
         },
         "spec": {"nodeName": TARGET},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},

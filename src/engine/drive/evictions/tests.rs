@@ -10,6 +10,9 @@ use crate::drive::watch::{Changed, Changes, Watched, Watches};
 use crate::execute::{StateWrite, WriteError};
 use crate::runtime::Clock;
 
+/// As many as the settings say by default.
+const IN_FLIGHT: usize = 16;
+
 /// What the API answers: by the pod's name, after so many milliseconds; "hang" never.
 struct Api {
     clock: Clock,
@@ -101,7 +104,14 @@ impl Watches for Script {
 
 fn eviction(name: &str, lane: &str) -> Eviction {
     let lane = if lane.is_empty() { Lane::Pod(name.to_owned()) } else { Lane::Budget(lane.to_owned()) };
-    Eviction { namespace: "default".to_owned(), name: name.to_owned(), uid: name.to_owned(), lane }
+    Eviction {
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        uid: name.to_owned(),
+        grace_seconds: None,
+        lane,
+        basis: String::new(),
+    }
 }
 
 fn clock() -> Clock {
@@ -117,7 +127,7 @@ async fn play(steps: &[(u64, &[(&str, &str)])], watch: Option<Script>, seconds: 
     let watch = watch.map(|script| Arc::new(script) as Arc<dyn Watches>);
     let pods = Pods::new(watch, "n1".to_owned());
     pods.want(true);
-    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, wake: &wake };
+    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, wake: &wake };
     let mut wakes = 0;
     let driver = async {
         for (millis, step) in steps {
@@ -146,7 +156,7 @@ async fn play(steps: &[(u64, &[(&str, &str)])], watch: Option<Script>, seconds: 
 
 fn remembered(evictions: &Evictions) -> Vec<String> {
     let answers = evictions.answers();
-    answers.iter().map(|one| format!("{} {}", one.eviction.name, one.answer.category())).collect()
+    answers.last().into_iter().map(|one| format!("{} {}", one.eviction.name, one.answer.category())).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,7 +175,7 @@ async fn no_more_than_the_limit_are_on_their_way() {
     let names: Vec<String> = (0..40).map(|index| format!("ok-1000-{index}")).collect();
     let step: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let (api, evictions, _) = play(&[(0, &step)], None, 8).await;
-    assert_eq!((api.sent().len(), api.most(), evictions.answers().len()), (40, IN_FLIGHT, 40));
+    assert_eq!((api.sent().len(), api.most(), evictions.answers().last().len()), (40, IN_FLIGHT, 40));
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +185,7 @@ async fn the_next_step_replaces_what_was_not_sent() {
         ("nothing more is wanted", &[(0, first), (500, &[])], &["ok-2000@0"]),
         ("the lane is still in use", &[(0, first), (500, &[("ok-7", "x")])], &["ok-2000@0", "ok-7@2000"]),
         ("it is on its way already", &[(0, first), (500, &[("ok-2000", "x")])], &["ok-2000@0"]),
-        ("refused just now", &[(0, &[("full-0", "")]), (500, &[("full-0", "")])], &["full-0@0"]),
+        ("refused just now", &[(0, &[("full-0", "")]), (150, &[("full-0", "")])], &["full-0@0"]),
         ("refused a while ago", &[(0, &[("full-0", "")]), (1500, &[("full-0", "")])], &["full-0@0", "full-0@1500"]),
         ("too late: its gates were asked long ago", &[(0, &[("ok-11000", "x"), ("ok-1", "x")])], &["ok-11000@0"]),
     ];
@@ -241,7 +251,7 @@ async fn whatever_else_is_done_waits_until_none_is_on_its_way() {
     let (evictions, wake) = (Evictions::default(), Notify::new());
     let guard = LeaseGuard::of_test(&clock, Duration::from_secs(3600));
     let pods = Pods::new(None, "n1".to_owned());
-    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, wake: &wake };
+    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, wake: &wake };
     evictions.ask(&[eviction("ok-3000", ""), eviction("full-1000", "")], &clock);
     let waits = async {
         evictions.quiet().await;
@@ -265,7 +275,7 @@ async fn without_the_lease_nothing_is_sent_and_nothing_remembered() {
     let (evictions, wake) = (Evictions::default(), Notify::new());
     let guard = LeaseGuard::of_test(&clock, Duration::from_secs(5));
     let pods = Pods::new(None, "n1".to_owned());
-    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, wake: &wake };
+    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, wake: &wake };
     clock.sleep(Duration::from_secs(6)).await;
     evictions.ask(&[eviction("ok-0", ""), eviction("ok-1", "")], &clock);
     tokio::select! {
@@ -273,5 +283,5 @@ async fn without_the_lease_nothing_is_sent_and_nothing_remembered() {
         never = evictions.send(&wire) => match never {},
         () = clock.sleep(Duration::from_secs(1)) => {}
     }
-    assert_eq!((api.sent(), evictions.answers()), (Vec::new(), Vec::new()));
+    assert_eq!((api.sent(), evictions.answers()), (Vec::new(), Answers::default()));
 }

@@ -124,7 +124,9 @@ fn a_pod_that_is_no_longer_what_was_planned_is_not_asked_for() {
         namespace: "default".to_owned(),
         name: "a".to_owned(),
         uid: "u".to_owned(),
+        grace_seconds: None,
         lane: maint_core::drain::Lane::Pod("u".to_owned()),
+        basis: String::new(),
     };
     let pod = |uid: &str, node: &str| json!({"metadata": {"name": "a", "uid": uid}, "spec": {"nodeName": node}});
     let mut ending = pod("u", "n1");
@@ -145,4 +147,19 @@ fn a_pod_that_is_no_longer_what_was_planned_is_not_asked_for() {
     let typed: k8s_openapi::api::policy::v1::Eviction = serde_json::from_value(body(&eviction)).expect("an Eviction");
     let uid = typed.delete_options.and_then(|options| options.preconditions?.uid);
     assert_eq!(uid.as_deref(), Some("u"));
+}
+
+#[test]
+fn grace_stands_beside_the_uid_where_the_configuration_says_one() {
+    let eviction = |grace_seconds| Eviction {
+        namespace: "default".to_owned(),
+        name: "a".to_owned(),
+        uid: "u".to_owned(),
+        grace_seconds,
+        lane: maint_core::drain::Lane::Pod("u".to_owned()),
+        basis: String::new(),
+    };
+    assert_eq!(body(&eviction(None))["deleteOptions"], json!({"preconditions": {"uid": "u"}}));
+    let wanted = json!({"preconditions": {"uid": "u"}, "gracePeriodSeconds": 5});
+    assert_eq!(body(&eviction(Some(5)))["deleteOptions"], wanted);
 }

@@ -192,9 +192,10 @@ impl<P: QuestionPort, F: Fetch> Questions<P, F> {
         let View { mut facts, records } = view;
         let records = records?;
         let now = self.env.clock.now();
-        let active: Vec<&Maintenance> = question::active(&records).collect();
-        let news = |source| active.iter().any(|record| wish::asked(record, answer, source, now).is_some());
-        if !active.is_empty() && !news(QuestionSource::Kured) && !news(QuestionSource::Elsewhere) {
+        let is_planned = question::active(&records).next().is_some();
+        let listening: Vec<&Maintenance> = question::listening(&records).collect();
+        let news = |source| listening.iter().any(|record| wish::asked(record, answer, source, now).is_some());
+        if is_planned && !news(QuestionSource::Kured) && !news(QuestionSource::Elsewhere) {
             return Ok(());
         }
         facts.target_pods = self.port.pods(node).await;
@@ -203,12 +204,12 @@ impl<P: QuestionPort, F: Fetch> Questions<P, F> {
         let source = wish::source_of(address, target, &pods);
         let addresses = pods.iter().flat_map(|pod| pod.ips.iter().cloned()).collect();
         self.memory().know(node, addresses, source);
-        for record in &active {
+        for record in &listening {
             if let Some(asked) = wish::asked(record, answer, source, now) {
                 self.port.asked(record, &asked).await.map_err(|error| error.to_string())?;
             }
         }
-        if active.is_empty() && self.is_believed(target, &pods, source).await {
+        if !is_planned && self.is_believed(target, &pods, source).await {
             self.wish(target, &records, now).await?;
         }
         Ok(())

@@ -24,6 +24,8 @@ use crate::doubles::kured::settings::Settings;
 use crate::doubles::kured::{Effect, Event, Fractions, Kured};
 use crate::random::{FNV_OFFSET, Random, fnv1a};
 use crate::store::http::Cluster;
+use crate::store::{ObjectKey, object};
+use crate::trace::Step;
 use crate::world::SharedWorld;
 
 /// From a reboot command to the node's end.
@@ -191,9 +193,39 @@ impl<Q: Question> Kureds<Q> {
                 self.power(node, true).await;
                 sleep(RETURN).await;
             } else {
+                self.kubelet_says(node, false);
                 sleep(RESTART).await;
+                self.kubelet_says(node, true);
             }
         }
+    }
+
+    /// What the kubelet reports of a container that ended, or began again. A reboot is the world's to report.
+    fn kubelet_says(&self, node: &str, runs: bool) {
+        let now = self.now();
+        let mut inner = self.cluster.lock();
+        let is_it = |pod: &&Arc<Value>| {
+            let owner = pod.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str);
+            object::text(pod, "/spec/nodeName") == node
+                && object::namespace(pod) == self.settings.ds_namespace
+                && owner == Some(self.settings.ds_name.as_str())
+        };
+        let Some(pod) = inner.store.all("", "pods").find(is_it) else { return };
+        let (key, before) = (ObjectKey::pod(object::namespace(pod), object::name(pod)), inner.store.revision());
+        inner.store.edit(&key, |pod| {
+            for kind in ["Ready", "ContainersReady"] {
+                object::set_condition(pod, kind, if runs { "True" } else { "False" }, "", "", now);
+            }
+            let statuses = pod.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut);
+            for status in statuses.into_iter().flatten().filter(|_| runs) {
+                let count = status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
+                status["restartCount"] = Value::from(count + 1);
+            }
+        });
+        let mut step = Step::act("world", now);
+        step.path = format!("kubelet of {node}");
+        step.changes = inner.store.changes_after(before).unwrap_or_default();
+        inner.trace.push(step);
     }
 
     /// Waits until a node is up or down.

@@ -3,6 +3,7 @@
 mod crashes;
 mod drains;
 mod frozen;
+mod kured_nights;
 mod questions;
 mod rate;
 mod scenarios;

@@ -4,16 +4,14 @@
 use std::net::IpAddr;
 
 use maint_core::config::Mode;
-use maint_core::facts::Source;
 use maint_engine::execute::KubeCalls;
 use maint_engine::observe::KubeReader;
-use maint_engine::ports::{Page, PageRequest, ReadError, Reader};
 use maint_engine::request::Requests;
 use maint_engine::runtime::{Env, TaskOwner};
 use maint_engine::serve::{ApiQuestions, BUDGET, Fetch, Questions};
 use serde_json::json;
 
-use super::super::shell::ShellCalls;
+use super::super::shell::{ShellCalls, ShellReader};
 use super::*;
 use crate::typed::{TypedCalls, TypedReader, Ways};
 use crate::world::fixture;
@@ -32,21 +30,6 @@ struct Nowhere;
 impl Fetch for Nowhere {
     async fn get(&self, _: &str) -> Result<(u16, Vec<u8>), String> {
         Err("connection refused".to_owned())
-    }
-}
-
-/// Reads lists in either shell.
-enum ShellReader {
-    Api(KubeReader),
-    Typed(TypedReader),
-}
-
-impl Reader for ShellReader {
-    async fn list_page<S: Source>(&self, request: &PageRequest<'_>) -> Result<Page<S>, ReadError> {
-        match self {
-            Self::Api(reader) => reader.list_page(request).await,
-            Self::Typed(reader) => reader.list_page(request).await,
-        }
     }
 }
 

@@ -111,6 +111,7 @@ async fn matrix(cluster: Arc<Cluster>) -> Result<()> {
     let wanted = Wanted {
         sources: Wanted::PROBE_SOURCES.iter().copied().chain([maint_core::api::SourceId::Matrix]).collect(),
         target: None,
+        every_pair: false,
     };
     let mut taken = Vec::new();
     for sweep in 0..SWEEPS {

@@ -70,7 +70,8 @@ fn status(shared: &Shared, boot_id: &str, node: &Value) -> Value {
         entry["lastHeartbeatTime"] = now.as_str().into();
         conditions.push(entry);
     }
-    let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "200Gi" });
+    // Room for the pods of another node, too: what is drained starts again elsewhere.
+    let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "200Gi" });
     json!({
         "addresses": [{ "type": "InternalIP", "address": shared.address() }, { "type": "Hostname", "address": shared.name }],
         "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },

@@ -167,13 +167,8 @@ fn what_was_so_at_the_start_only_warns_at_settle_and_what_is_worse_blocks() {
         case.run = Some(super::super::RunContext {
             maintenance_uid: "u".into(),
             term: 1,
-            action: None,
-            boot_id_before: None,
-            was_unschedulable: false,
-            returned_at: None,
-            leader_on_target: None,
-            hard_stop: None,
             baseline: vec![start.clone()],
+            ..super::super::RunContext::default()
         });
         case.ask(&GATE)
     };

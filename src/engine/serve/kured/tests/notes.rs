@@ -92,3 +92,18 @@ async fn an_answer_waits_for_no_note() {
     scene.env.clock.sleep(METRICS_LIMIT + Duration::from_millis(1)).await;
     assert_eq!((scene.env.tasks.count(), scene.fake.writes()), (0, vec![]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_over_hears_it_while_an_old_go_may_be_acted_on() {
+    let scene = Scene::simulated();
+    scene.change(|world| {
+        let status = &mut world.records[0]["status"];
+        status["phase"] = json!("Failed");
+        status["intent"] = Value::Null;
+        status["kured"]["askEpoch"] = json!(2);
+        status["kured"]["closing"] = json!({"epoch": 2, "pod": "", "used": false});
+    });
+    scene.ask(KURED).await;
+    let heard = scene.fake.writes().iter().filter(|write| write.starts_with("asked worker2-1 2 Kured ")).count();
+    assert_eq!(heard, 1, "{:?}", scene.fake.writes());
+}

@@ -1,0 +1,181 @@
+//! Why a pod is still there, in words that stay the same while it waits for the same thing.
+
+use jiff::Timestamp;
+
+use super::budgets::Refusal;
+use super::classify::Never;
+use super::waves::Wave;
+
+/// A pod that has to go and is not gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Why.
+    pub why: Wait,
+}
+
+/// Why a pod is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    /// It is ending.
+    Ending {
+        /// When its time is over.
+        due: Timestamp,
+    },
+    /// Its time is over for a minute and it is still there.
+    Stuck {
+        /// When its time was over.
+        due: Timestamp,
+        /// Its finalizers.
+        finalizers: Vec<String>,
+        /// The node's kubelet is silent: nobody ends it.
+        kubelet_silent: bool,
+    },
+    /// Its eviction is on its way to the API.
+    OnItsWay,
+    /// Its eviction was accepted, and the list does not show it yet.
+    Accepted,
+    /// It is evicted in this step.
+    Asked,
+    /// Another wave comes first.
+    Wave {
+        /// The wave whose turn it is.
+        first: Wave,
+    },
+    /// It is not evicted.
+    Never(Never),
+    /// It is left to finish by itself.
+    Completion,
+    /// Its budget.
+    Budget(Refusal),
+    /// Its budget refused, although it seemed to allow it.
+    Refused {
+        /// The budget, where the answer names it.
+        budget: Option<String>,
+        /// What the API said.
+        message: String,
+        /// When it is asked again at the latest.
+        until: Timestamp,
+    },
+    /// Another pod of its StatefulSet goes, or is not Ready again yet.
+    StatefulSet {
+        /// Name of the StatefulSet.
+        name: String,
+        /// What is awaited.
+        why: String,
+    },
+    /// Another database cluster is on the move.
+    Database {
+        /// That cluster.
+        first: String,
+    },
+    /// The API server sheds load.
+    Throttled {
+        /// When it is asked again.
+        until: Timestamp,
+    },
+    /// Its namespace is being deleted, and it with it.
+    NamespaceTerminating,
+    /// The API said something else that is no success.
+    Failed {
+        /// What it said, in short.
+        lead: String,
+        /// In its words.
+        message: String,
+        /// When it is asked again.
+        until: Timestamp,
+    },
+    /// As many evictions as go at a time are before it.
+    Turn,
+}
+
+impl Wait {
+    /// Nothing but a budget holds it: the next wave need not wait for it.
+    #[must_use]
+    pub const fn is_budget(&self) -> bool {
+        matches!(self, Self::Budget(refusal) if !matches!(refusal, Refusal::TwoBudgets(_) | Refusal::Unknown(_)))
+            || matches!(self, Self::Refused { .. })
+    }
+
+    /// It may go when a budget changes.
+    #[must_use]
+    pub const fn is_parked(&self) -> bool {
+        matches!(self, Self::Budget(_) | Self::Refused { .. })
+    }
+
+    /// The part that stays the same while it waits for the same thing.
+    #[must_use]
+    pub fn lead(&self) -> String {
+        match self {
+            Self::Ending { due } => format!("is ending, due {due}"),
+            Self::Stuck { due, .. } => format!("is stuck: it should have ended by {due}"),
+            Self::OnItsWay | Self::Asked => "is asked to go".to_owned(),
+            Self::Accepted => "was asked to go".to_owned(),
+            Self::Wave { first } => format!("waits for the pods before it ({first})"),
+            Self::Never(why) => format!("is not evicted: it {why}"),
+            Self::Completion => "is left to finish by itself".to_owned(),
+            Self::Budget(refusal) => refusal.lead(),
+            Self::Refused { budget: Some(budget), .. } => format!("was refused by budget {budget}"),
+            Self::Refused { budget: None, .. } => "was refused by its budget".to_owned(),
+            Self::StatefulSet { name, .. } => format!("waits for StatefulSet {name}"),
+            Self::Database { first } => format!("waits for database cluster {first}"),
+            Self::Throttled { .. } => "waits: the API server asks for less".to_owned(),
+            Self::NamespaceTerminating => "waits for the deletion of its namespace".to_owned(),
+            Self::Failed { lead, .. } => lead.clone(),
+            Self::Turn => "waits for its turn".to_owned(),
+        }
+    }
+
+    /// The rest; empty where there is none.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        match self {
+            Self::Stuck { finalizers, kubelet_silent, .. } => {
+                let mut told = Vec::new();
+                if !finalizers.is_empty() {
+                    told.push(format!("it has the finalizers {}", finalizers.join(", ")));
+                }
+                if *kubelet_silent {
+                    told.push("the node's kubelet is silent, so nothing ends it".to_owned());
+                }
+                if told.is_empty() {
+                    told.push("its containers do not end, or their volumes are not unmounted".to_owned());
+                }
+                told.join(", and ")
+            }
+            Self::Budget(refusal) => refusal.detail(),
+            Self::Refused { message, .. } | Self::Failed { message, .. } => message.trim_end_matches('.').to_owned(),
+            Self::StatefulSet { why, .. } => why.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// When it is worth a look without any change in the cluster.
+    #[must_use]
+    pub const fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Refused { until, .. } | Self::Throttled { until } | Self::Failed { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Wait {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (lead, detail) = (self.lead(), self.detail());
+        if detail.is_empty() { f.write_str(&lead) } else { write!(f, "{lead}: {detail}") }
+    }
+}
+
+impl Waiting {
+    /// `namespace/name`
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}

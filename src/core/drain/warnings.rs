@@ -1,0 +1,200 @@
+//! What a person should know before a node is drained, though nothing of it stops the drain.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::view::{Entry, View};
+use crate::config::Then;
+use crate::facts::Pod;
+
+crate::api::names! {
+    /// What a warning is about.
+    WarningKind, "drain warning", {
+        /// A workload with one replica: it is away until that runs elsewhere.
+        SingleReplica = "single-replica",
+        /// All replicas of a workload are on this node.
+        AllReplicasHere = "all-replicas-here",
+        /// It may run on this node only, and comes back with it.
+        Pinned = "pinned",
+        /// What is in an `emptyDir` volume is lost.
+        EmptyDir = "empty-dir",
+        /// It may take longer to end than the drain may take.
+        LongGrace = "long-grace",
+        /// Something else must take its finalizer away before it is gone.
+        Finalizers = "finalizers",
+        /// It tolerates the cordon and may come back to this node.
+        ToleratesCordon = "tolerates-cordon",
+        /// The drain waits for it to finish by itself.
+        WaitsForCompletion = "waits-for-completion",
+    }
+}
+
+/// A warning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// The pod or workload, as `namespace/name` or `Kind namespace/name`.
+    pub object: String,
+    /// In words.
+    pub message: String,
+}
+
+/// All warnings about a node, by kind, then by object.
+pub(super) fn warnings(view: &View<'_>, deadline_seconds: i64) -> Vec<Warning> {
+    let mut found: Vec<Warning> = view.going().flat_map(|entry| of_pod(entry, view.node, deadline_seconds)).collect();
+    found.extend(of_workloads(view));
+    found.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+    found
+}
+
+/// How long a pod may take to end.
+pub(super) fn grace_of(entry: &Entry<'_>) -> i64 {
+    let pod = entry.pod;
+    pod.deletion_grace_seconds.or(entry.treatment.grace_seconds).unwrap_or(pod.grace_seconds)
+}
+
+fn of_pod(entry: &Entry<'_>, node: &str, deadline_seconds: i64) -> Vec<Warning> {
+    let pod = entry.pod;
+    let mut found = Vec::new();
+    let mut warn = |kind, message: String| {
+        found.push(Warning { kind, object: pod.metadata.full_name(), message });
+    };
+    if !pod.place.pinned_to.is_empty() && pod.place.pinned_to.iter().all(|name| name == node) {
+        warn(WarningKind::Pinned, "may run on this node only: it comes back with the node".to_owned());
+    }
+    if !pod.place.empty_dirs.is_empty() {
+        let names: Vec<String> = pod
+            .place
+            .empty_dirs
+            .iter()
+            .map(|dir| if dir.in_memory { format!("{} (in memory)", dir.name) } else { dir.name.clone() })
+            .collect();
+        warn(WarningKind::EmptyDir, format!("what is in its emptyDir is lost: {}", names.join(", ")));
+    }
+    let grace = grace_of(entry);
+    if grace > deadline_seconds {
+        warn(
+            WarningKind::LongGrace,
+            format!(
+                "has {grace} s to end, and the whole drain {deadline_seconds} s: give it a rule with grace_seconds, or the drain more time"
+            ),
+        );
+    }
+    if !pod.finalizers.is_empty() {
+        warn(WarningKind::Finalizers, format!("is gone only once its finalizers are: {}", pod.finalizers.join(", ")));
+    }
+    if pod.place.tolerates_cordon {
+        warn(WarningKind::ToleratesCordon, "tolerates the cordon and may be put on this node again".to_owned());
+    }
+    if entry.treatment.then == Then::WaitForCompletion {
+        let by = &entry.treatment.said_by;
+        warn(WarningKind::WaitsForCompletion, format!("is left to finish ({by}), for {deadline_seconds} s at most"));
+    }
+    found
+}
+
+fn of_workloads(view: &View<'_>) -> Vec<Warning> {
+    let mut here: BTreeMap<(String, String), (&Pod, i64)> = BTreeMap::new();
+    for entry in view.going() {
+        let Some(owner) = &entry.pod.controller else { continue };
+        let name = format!("{} {}/{}", owner.kind, entry.pod.metadata.namespace, owner.name);
+        here.entry((name, owner.uid.clone())).or_insert((entry.pod, 0)).1 += 1;
+    }
+    let mut found = Vec::new();
+    for ((object, _), (pod, count)) in here {
+        let Some(replicas) = view.workloads.replicas(pod) else { continue };
+        if replicas == 1 {
+            let message = "has one replica: it is away until that runs elsewhere".to_owned();
+            found.push(Warning { kind: WarningKind::SingleReplica, object, message });
+        } else if count >= replicas && replicas > 1 {
+            let message = format!("has all {replicas} replicas on this node");
+            found.push(Warning { kind: WarningKind::AllReplicasHere, object, message });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::testing::{Cluster, look, now, of_set, pod_document, settings, workload};
+    use super::*;
+
+    fn told(pods: Vec<Value>, stateful_sets: Vec<Value>, replica_sets: Vec<Value>) -> Vec<String> {
+        let cluster = Cluster { pods, stateful_sets, replica_sets, ..Cluster::default() };
+        let settings =
+            settings("[[drain.rules]]\nname = \"builds\"\npods = \"app=build\"\nthen = \"wait-for-completion\"\n");
+        look(&cluster.facts(now()), &settings, now(), |view| {
+            warnings(view, 1800).into_iter().map(|one| format!("{} {} {}", one.kind, one.object, one.message)).collect()
+        })
+    }
+
+    #[test]
+    fn what_a_person_should_know() {
+        let spec = |spec: Value| vec![pod_document("web-0", json!({"spec": spec}))];
+        let rows: Vec<(&str, Vec<String>, &[&str])> = vec![
+            ("nothing", told(spec(json!({})), vec![], vec![]), &[]),
+            (
+                "emptyDir",
+                told(
+                    spec(
+                        json!({"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}]}),
+                    ),
+                    vec![],
+                    vec![],
+                ),
+                &["empty-dir shop/web-0 what is in its emptyDir is lost: tmp, shm (in memory)"],
+            ),
+            (
+                "one replica",
+                told(spec(json!({})), vec![], vec![workload("web", 1, 1)]),
+                &["single-replica ReplicaSet shop/web has one replica: it is away until that runs elsewhere"],
+            ),
+            (
+                "all replicas here",
+                told(vec![of_set("db", 0), of_set("db", 1)], vec![workload("db", 2, 2)], vec![]),
+                &["all-replicas-here StatefulSet shop/db has all 2 replicas on this node"],
+            ),
+            ("one of two here", told(vec![of_set("db", 0)], vec![workload("db", 2, 2)], vec![]), &[]),
+            (
+                "pinned",
+                told(spec(json!({"nodeSelector": {"kubernetes.io/hostname": "n1"}})), vec![], vec![]),
+                &["pinned shop/web-0 may run on this node only: it comes back with the node"],
+            ),
+            ("grace at the deadline", told(spec(json!({"terminationGracePeriodSeconds": 1800})), vec![], vec![]), &[]),
+            (
+                "grace above it",
+                told(spec(json!({"terminationGracePeriodSeconds": 1801})), vec![], vec![]),
+                &[
+                    "long-grace shop/web-0 has 1801 s to end, and the whole drain 1800 s: give it a rule with grace_seconds, or the drain more time",
+                ],
+            ),
+            (
+                "finalizers",
+                told(
+                    vec![pod_document("web-0", json!({"metadata": {"finalizers": ["example.com/x"]}}))],
+                    vec![],
+                    vec![],
+                ),
+                &["finalizers shop/web-0 is gone only once its finalizers are: example.com/x"],
+            ),
+            (
+                "tolerates",
+                told(spec(json!({"tolerations": [{"operator": "Exists"}]})), vec![], vec![]),
+                &["tolerates-cordon shop/web-0 tolerates the cordon and may be put on this node again"],
+            ),
+            (
+                "waits",
+                told(vec![pod_document("build-0", json!({"metadata": {"labels": {"app": "build"}}}))], vec![], vec![]),
+                &["waits-for-completion shop/build-0 is left to finish (rule builds), for 1800 s at most"],
+            ),
+        ];
+        for (row, found, wanted) in rows {
+            assert_eq!(found, wanted, "{row}");
+        }
+    }
+}
