@@ -136,6 +136,19 @@ impl Refusal {
         refusal
     }
 
+    /// 403 of a budget that is in no state to be spent; it names the resource in the singular.
+    #[must_use]
+    pub fn budget_unfit(name: &str, why: &str) -> Self {
+        let message = format!("poddisruptionbudget.policy \"{name}\" is forbidden: {why}");
+        let mut refusal = Self::new(403, "Forbidden", message);
+        if let Self::Status { details, .. } = &mut refusal {
+            details.insert("name".to_owned(), json!(name));
+            details.insert("group".to_owned(), json!("policy"));
+            details.insert("kind".to_owned(), json!("poddisruptionbudget"));
+        }
+        refusal
+    }
+
     /// 429 of a budget; `retry_after` only while the controller has not caught up.
     #[must_use]
     pub fn budget(cause: &str, retry_after: u64) -> Self {

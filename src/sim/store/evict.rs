@@ -136,10 +136,12 @@ impl Store {
         let allowed = number("/status/disruptionsAllowed");
         let disrupted = budget.at("/status/disruptedPods").and_then(Value::as_object).map_or(0, serde_json::Map::len);
         if allowed < 0 || disrupted > MAX_DISRUPTED_PODS {
-            let message = format!(
-                "poddisruptionbudgets.policy \"{name}\" is forbidden: pdb disruptions allowed is negative or its map of disrupted pods is too big"
-            );
-            return Err(Refusal::new(403, "Forbidden", message));
+            let why = if allowed < 0 {
+                "pdb disruptions allowed is negative"
+            } else {
+                "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+            };
+            return Err(Refusal::budget_unfit(name, why));
         }
         if allowed == 0 {
             return Err(Refusal::budget(&spent(budget, healthy, desired), 0));

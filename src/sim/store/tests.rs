@@ -329,7 +329,7 @@ async fn the_causes_of_a_refused_eviction_are_told_apart() {
                 });
             },
             json!({}),
-            (403, None, "disrupted pods is too big"),
+            (403, None, "DisruptedPods map too big"),
         ),
         (
             "the namespace ends, and the pod is gone",

@@ -199,7 +199,10 @@ fn budget(store: &Store, budget: &Value, now: Timestamp) -> Write {
     let allowed = if expected > 0 && failed.is_none() { (healthy - desired).max(0) } else { 0 };
     let mut new = budget.clone();
     let status = object::map(&mut new, "status");
-    status.insert("observedGeneration".to_owned(), json!(number(budget, "/metadata/generation")));
+    // What the controller cannot judge stays unobserved (`failSafe`).
+    if failed.is_none() {
+        status.insert("observedGeneration".to_owned(), json!(number(budget, "/metadata/generation")));
+    }
     for (name, value) in [
         ("expectedPods", expected),
         ("desiredHealthy", desired),

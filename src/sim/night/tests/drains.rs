@@ -8,7 +8,7 @@ use crate::night::troubles::Trouble;
 
 /// Nights by chance unless more are asked for: `MAINT_SIM_DRAIN_NIGHTS=2000 cargo test --release -p maint-sim
 /// chance_over_drains -- --nocapture`.
-const NIGHTS: u64 = 120;
+const NIGHTS: u64 = 80;
 
 #[test]
 fn every_hard_drain_ends_as_it_must() {
