@@ -321,7 +321,7 @@ mod tests {
                 ("a hold of a run that is over and waits for kured's question", false, |night| {
                     night.start("n1");
                     night.record("n1", |status| {
-                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}})
+                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}});
                     });
                     night.finalize("n1");
                     night.lock("maint-1", Some(&Night::hold_of("n1")));
@@ -329,7 +329,7 @@ mod tests {
                 ("a hold of a run that is over and let go of", true, |night| {
                     night.start("n1");
                     night.record("n1", |status| {
-                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}})
+                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}});
                     });
                     night.lock("maint-1", Some(&Night::hold_of("n1")));
                 }),
