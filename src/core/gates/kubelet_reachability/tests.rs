@@ -510,7 +510,7 @@ fn with_workers(case: &mut Case, rows: &[&str]) {
 
 #[test]
 fn what_counts_under_a_limit() {
-    let rows: [Row; 8] = [
+    let rows: [Row; 11] = [
         ("all green", GREEN, |c| with_workers(c, &[".....", ".....", "....."]), Pass, Reason::Passed, "all 15 paths"),
         (
             "one worker and a limit of 1",
@@ -591,11 +591,11 @@ fn what_counts_under_a_limit() {
             "too large to be asked in full: the column of the target",
             GREEN,
             |c| {
-                with_workers(c, &["...  ", "...  ", "...  "]);
+                with_workers(c, &["...  ", ".....", "...  "]);
                 only_around(c, "worker2");
             },
             Pass,
-            Passed,
+            Reason::Passed,
             "all 7 paths with an end on worker2 are whole; 15 are more than are asked in full",
         ),
         (
