@@ -205,9 +205,9 @@ async fn wish(stage: &Stage) {
     Person::new(stage, "wish").wishes("reboot", "pod").await;
 }
 
-/// A pod on the target whose budget lets nothing go.
+/// A pod on the target whose budget lets nothing go: its operator would lift it, and does not.
 fn stubborn(inner: &mut Inner, now: Timestamp) {
-    let labels = json!({"app": "stubborn"});
+    let labels = json!({"app": "stubborn", "cnpg.io/cluster": "stubborn"});
     inner.store.seed(
         json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stubborn", "namespace": "default"},
             "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},

@@ -41,6 +41,8 @@ pub enum Trouble {
 
 /// How they are named in labels and objects.
 const CROWD: &str = "crowd";
+/// The label by which a database of CloudNativePG is known.
+const DATABASE: &str = "cnpg.io/cluster";
 
 impl Trouble {
     /// Whether a drain cannot end while it lasts.
@@ -180,17 +182,18 @@ fn budget(name: &str, spec: &Value) -> Value {
 fn primary(inner: &mut Inner, now: Timestamp, after: u64) {
     let mut database = set("StatefulSet", "db", "default", 3, &template("db", &json!({}), &[], false));
     database["metadata"]["uid"] = json!("db");
+    database["spec"]["template"]["metadata"]["labels"][DATABASE] = json!("db");
     database["metadata"]["annotations"] = json!({SWITCHOVER_ANNOTATION: after.to_string()});
     seed(inner, now, &database);
     for (index, (node, role)) in [(TARGET, "primary"), ("n2", "replica"), ("n3", "replica")].into_iter().enumerate() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("db-{index}"),
-            "namespace": "default", "labels": {"app": "db", ROLE_LABEL: role}, "ownerReferences": [{"apiVersion": "apps/v1",
+            "namespace": "default", "labels": {"app": "db", DATABASE: "db", ROLE_LABEL: role}, "ownerReferences": [{"apiVersion": "apps/v1",
                 "kind": "StatefulSet", "name": "db", "uid": "db", "controller": true}]},
             "spec": {"nodeName": node, "terminationGracePeriodSeconds": 30, "containers": [{"name": "main", "image": "db"}]},
             "status": {"phase": "Pending"}});
         seed(inner, now, &pod);
     }
-    let primary = json!({"matchLabels": {"app": "db", ROLE_LABEL: "primary"}});
+    let primary = json!({"matchLabels": {DATABASE: "db", ROLE_LABEL: "primary"}});
     seed(inner, now, &budget("db-primary", &json!({"minAvailable": 1, "selector": primary})));
     let others = json!({"matchLabels": {"app": "db"},
         "matchExpressions": [{"key": ROLE_LABEL, "operator": "NotIn", "values": ["primary"]}]});
