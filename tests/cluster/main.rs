@@ -18,13 +18,17 @@ mod harness;
 mod kured;
 
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use cases::Case;
 use harness::Cluster;
+
+/// How long each case took, in the order in which they ran, and how long its reset.
+static TIMES: Mutex<Vec<(&str, Duration, Duration)>> = Mutex::new(Vec::new());
 
 fn main() -> ExitCode {
     if let Some(code) = kured::hidden_mode() {
@@ -52,11 +56,9 @@ fn main() -> ExitCode {
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
+    print_times();
     if cases::check::rows() > 0 {
         println!("figure cases.check {} cases", cases::check::rows());
-    }
-    if cases::kured_partner::rows() > 0 {
-        println!("figure cases.kured {} cases", cases::kured_partner::rows());
     }
     if let Some(cluster) = cluster.get() {
         if conclusion.has_failed() {
@@ -67,9 +69,21 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
+/// Where a run's time went. libtest-mimic prints results itself and has no place for it there.
+fn print_times() {
+    let times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    for (name, length, _) in times.iter() {
+        println!("figure case.seconds.{name} {:.1} s", length.as_secs_f64());
+    }
+    let resets: Duration = times.iter().map(|(.., reset)| *reset).sum();
+    if !times.is_empty() {
+        println!("figure case.seconds.resets {:.1} s", resets.as_secs_f64());
+    }
+}
+
 fn run(case: &Case, cluster: &Arc<Cluster>) -> Result<(), Failed> {
     let (name, limit) = (case.name, case.limit);
-    let future = (case.run)(cluster.clone());
+    let (future, start) = ((case.run)(cluster.clone()), Instant::now());
     let answer = cluster.run_inside(async move {
         match tokio::time::timeout(limit.length, future).await {
             Ok(result) => result,
@@ -77,8 +91,10 @@ fn run(case: &Case, cluster: &Arc<Cluster>) -> Result<(), Failed> {
         }
     });
     // Also after a failure or a panic: the next case finds a healthy cluster.
-    let again = cluster.clone();
+    let (again, length) = (cluster.clone(), start.elapsed());
     let reset = cluster.run_inside(async move { again.reset().await });
+    let times = (name, length, start.elapsed().saturating_sub(length));
+    TIMES.lock().unwrap_or_else(PoisonError::into_inner).push(times);
     for (part, result) in [("", answer), ("reset: ", reset)] {
         result.flatten().map_err(|error| Failed::from(format!("{part}{error:#}")))?;
     }

@@ -3,19 +3,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::deploy::{ensure_used, install, refused_for_good};
-use super::kured_partner::{NODES, Partners, acquired, ensure_only_words, is_over, row_done};
+use super::kured_partner::{ASKED, NODES, Partners, acquired, ensure_only_words, is_over, lock_of};
 use super::{Case, case};
 use crate::harness::Cluster;
 use crate::harness::audit::Log;
 use crate::harness::kured;
 use crate::harness::maint::{Maint, NAMESPACE, RECORDS, REPLICAS, REPORTS, story};
+use crate::harness::service::Way;
 use crate::harness::wait::{self, Limit};
 
 pub fn cases() -> Vec<Case> {
@@ -24,6 +25,11 @@ pub fn cases() -> Vec<Case> {
 
 /// Three nodes after each other, 30 s each on an idle machine.
 const NIGHT: Limit = Limit::seconds("night", 240);
+/// kured's annotation of a node that wishes, and its taint in `deploy/kured`.
+const IN_PROGRESS: &str = "weave.works/kured-reboot-in-progress";
+const TAINT: &str = "weave.works/kured-node-reboot";
+/// The end of a window, which is at most two minutes ahead.
+const WINDOW: Limit = Limit::seconds("window", 150);
 /// A new leader looks for reports at once.
 const REPORT: Limit = Limit::seconds("report", 60);
 
@@ -51,13 +57,38 @@ async fn night(cluster: Arc<Cluster>) -> Result<()> {
     install(&cluster).await?;
     let maint = Maint::of_manifests(&cluster).await?;
     let mut partners = Partners::install(&cluster, maint, &[]).await?;
-    for node in NODES {
-        partners.kureds.require(node, true)?;
-    }
-    partners.kureds.start()?;
+    wish_all(&mut partners).await?;
     observe(&mut partners).await?;
     partners.count_from_now()?;
     reboot_all(&mut partners).await
+}
+
+/// All nodes wish, and look as kured leaves them where nothing blocks it and somebody else has its lock: with its
+/// annotation and its taint. Both are wishes, and keep no other node from being rebooted.
+async fn wish_all(partners: &mut Partners) -> Result<()> {
+    partners.write_lock(Some(&lock_of("manual"))).await?;
+    for node in NODES {
+        partners.service.set(node, Way::Goes)?;
+        partners.kureds.require(node, true)?;
+    }
+    partners.kureds.start()?;
+    for node in NODES {
+        wait::until(ASKED, format!("annotation and taint of {node}"), || async {
+            let object = partners.cluster.any_client().await?.get(&format!("/api/v1/nodes/{node}")).await?;
+            let wishes = !object["metadata"]["annotations"][IN_PROGRESS].is_null() && has_taint(&object);
+            ensure!(wishes, "{} {}", object["metadata"]["annotations"], object["spec"]);
+            Ok(Some(()))
+        })
+        .await?;
+        // A go that is on its way is over when the next question has failed: nobody answers yet.
+        partners.service.set(node, Way::Open)?;
+        partners.wait_logged(node, "Reboot blocked: prometheus query error", 1).await?;
+    }
+    partners.write_lock(None).await
+}
+
+fn has_taint(node: &Value) -> bool {
+    node["spec"]["taints"].as_array().into_iter().flatten().any(|taint| taint["key"] == TAINT)
 }
 
 /// Two windows of which one is over when the first leader begins. Nothing happens but words.
@@ -90,7 +121,6 @@ async fn observe(partners: &mut Partners) -> Result<()> {
     let service = partners.log()?.by(&Maint::user(NAMESPACE));
     ensure_only_words(&service)?;
     partners.ensure_safe(&[]).await?;
-    row_done();
     Ok(())
 }
 
@@ -109,7 +139,6 @@ async fn reboot_all(partners: &mut Partners) -> Result<()> {
     println!("\nfigure kured.cluster_night {:.1} s", start.elapsed().as_secs_f64());
     partners.kureds.require(NODES[0], true)?;
     partners.wait_logged(NODES[0], "waits: window WindowFull", 1).await?;
-    row_done();
     // Its end is brought nearer, since nothing more is to be seen in it.
     let ends = minute(1)?;
     let minutes = ends.duration_since(begins).as_mins();
@@ -124,13 +153,12 @@ async fn reboot_all(partners: &mut Partners) -> Result<()> {
     let nodes: BTreeSet<&str> = runs.iter().filter_map(|run| run["node"].as_str()).collect();
     ensure!(nodes == BTreeSet::from(NODES) && runs.iter().all(|run| run["outcome"] == "Proven"), "{status}");
     partners.ensure_safe(&NODES).await?;
-    counted(partners)?;
-    row_done();
+    counted(partners).await?;
     Ok(())
 }
 
 /// What the audit log and the processes say of the night.
-fn counted(partners: &Partners) -> Result<()> {
+async fn counted(partners: &Partners) -> Result<()> {
     let log = partners.log()?;
     let service = Maint::user(NAMESPACE);
     for node in NODES {
@@ -147,6 +175,9 @@ fn counted(partners: &Partners) -> Result<()> {
             partners.kureds.log(node)?.contains("Reboot blocked: 1 active alerts: [maint: "),
             "{node} heard no reason"
         );
+    }
+    for node in partners.cluster.nodes().await? {
+        ensure!(!has_taint(&node), "tainted: {} {}", node["metadata"]["name"], node["spec"]);
     }
     for who in [service.clone(), Maint::user("maint-probe"), kured::USER.to_string()] {
         let asked = log.by(&who);
@@ -192,10 +223,10 @@ fn opening(report: &Value) -> &str {
     report["spec"]["window"]["opening"].as_str().unwrap_or("")
 }
 
+/// Waits for the end of a window, of whole minutes; there is nothing else to see it by.
 async fn until(instant: Timestamp) -> Result<()> {
-    let ahead = instant.duration_since(Timestamp::now()) + SignedDuration::from_secs(1);
-    tokio::time::sleep(Duration::try_from(ahead).unwrap_or_default()).await;
-    Ok(())
+    let over = || async { Ok((Timestamp::now() > instant).then_some(())) };
+    wait::until(WINDOW, format!("{instant}, when the window ends"), over).await
 }
 
 /// Waits for so many reports that were delivered. The leader is stopped first: the next one looks for windows that are

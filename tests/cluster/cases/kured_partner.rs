@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -16,12 +15,9 @@ use super::run::{RUN, ensure_released};
 use crate::harness::audit::{Entry, Log};
 use crate::harness::kured::{self, DAEMONSET, Kureds, LOCK};
 use crate::harness::maint::{ADDRESSES, Maint, RECORDS, REPLICAS, story};
-use crate::harness::service::{Service, Told, Way};
+use crate::harness::service::{Service, Told};
 use crate::harness::wait::{self, Limit};
 use crate::harness::{Cluster, now};
-
-/// What has been shown so far.
-static ROWS: AtomicUsize = AtomicUsize::new(0);
 
 /// All nodes.
 pub const NODES: [&str; 3] = ["worker1", "worker2", "worker3"];
@@ -97,9 +93,20 @@ pub struct Partners {
 impl Partners {
     /// Installed both; nothing runs yet. `maint` is what the replicas are.
     pub async fn install(cluster: &Arc<Cluster>, maint: Maint, changes: &[(&str, &str)]) -> Result<Self> {
+        Self::install_with(cluster, maint, changes, &[]).await
+    }
+
+    /// The same with flags that only the processes have, and that their pods do not show.
+    pub async fn install_with(
+        cluster: &Arc<Cluster>,
+        maint: Maint,
+        changes: &[(&str, &str)],
+        hidden: &[&str],
+    ) -> Result<Self> {
         apply_kured(cluster, changes).await?;
         let url = format!("--prometheus-url={}", Service::url());
-        let kureds = Kureds::of_daemonset(cluster, &[TIME_FACTOR, &url], DOWN_SECONDS).await?;
+        let flags = [&[TIME_FACTOR, url.as_str()], hidden].concat();
+        let kureds = Kureds::of_daemonset(cluster, &flags, DOWN_SECONDS).await?;
         let service = Service::start(cluster, &ADDRESSES).await?;
         kureds.wait_pods(&cluster.any_client().await?).await?;
         let mut partners =
@@ -169,6 +176,37 @@ impl Partners {
         Ok(record)
     }
 
+    /// Waits until a go for the node is on its way and kept back.
+    pub async fn wait_kept(&self, node: &str, record: &str) -> Result<()> {
+        wait::until(RUN, format!("a go that is kept back from {node}"), || async {
+            ensure!(self.service.kept(node)? == 1, "{}", story(&self.maint.record(record).await?));
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    /// Waits until kured has taken its lock for the node so many times.
+    pub async fn wait_locks(&self, node: &str, record: &str, times: usize) -> Result<()> {
+        wait::until(RUN, format!("lock {times} of {node}"), || async {
+            let count = acquired(&self.log()?, node).len();
+            ensure!(count >= times, "{count}: {}", story(&self.maint.record(record).await?));
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    /// How often a node's kured was told something.
+    pub fn told(&self, node: &str) -> usize {
+        self.service.told().iter().filter(|told| told.node == node).count()
+    }
+
+    /// Kills the leader and starts it anew, as whoever is left may have its Lease at once; gives its term.
+    pub async fn leader_dies(&mut self) -> Result<i64> {
+        let (leader, term) = self.maint.kill_leader().await?;
+        self.maint.start(&leader, if leader == REPLICAS[0] { 1 } else { 3 })?;
+        Ok(term)
+    }
+
     /// kured's lock as it stands.
     pub async fn lock_text(&self) -> Result<Option<String>> {
         let daemonset = self.cluster.any_client().await?.get(DAEMONSET).await?;
@@ -203,38 +241,6 @@ impl Partners {
         one_at_a_time(&log)?;
         locks_after_go(&log, &self.service.told(), &wanted)
     }
-
-    /// Makes room for the next of several things on one cluster: no wish, no record, every way open, one leader.
-    pub async fn clear(&mut self) -> Result<()> {
-        for node in NODES {
-            self.kureds.require(node, false).ok();
-            self.kureds.mend_reboot(node)?;
-            self.kureds.leave_alone(node, false)?;
-            self.service.set(node, Way::Open)?;
-        }
-        let client = self.cluster.any_client().await?;
-        wait::until(wait::CONTROLLERS, "all records to be over", || async {
-            for record in client.list(RECORDS).await? {
-                let name = record["metadata"]["name"].as_str().unwrap_or("");
-                // A wish that nobody started ends with the object.
-                ensure!(is_over(&record) || record["metadata"]["finalizers"].is_null(), "{}", story(&record));
-                client.delete(&format!("{RECORDS}/{name}"), None).await?;
-            }
-            Ok(client.list(RECORDS).await?.is_empty().then_some(()))
-        })
-        .await?;
-        for node in NODES {
-            forget_wish(&self.cluster, node).await?;
-        }
-        self.count_from_now()
-    }
-}
-
-/// Takes kured's annotations off a node.
-pub async fn forget_wish(cluster: &Cluster, node: &str) -> Result<()> {
-    let none = json!({ "metadata": { "annotations": {
-        "weave.works/kured-reboot-in-progress": null, "weave.works/kured-most-recent-reboot-needed": null } } });
-    cluster.any_client().await?.merge(&format!("/api/v1/nodes/{node}"), &none).await.map(drop)
 }
 
 /// Whether a record has ended.
@@ -313,16 +319,6 @@ pub fn ensure_only_words(log: &Log) -> Result<()> {
 /// A lock as kured writes it.
 pub fn lock_of(node: &str) -> String {
     json!({ "nodeID": node, "metadata": { "unschedulable": false }, "created": now(), "TTL": 0 }).to_string()
-}
-
-/// How many things were shown with both partners.
-pub fn rows() -> usize {
-    ROWS.load(Ordering::Relaxed)
-}
-
-/// One more was.
-pub fn row_done() {
-    ROWS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// An error that says which of several things went wrong.

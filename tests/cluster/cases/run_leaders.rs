@@ -1,7 +1,8 @@
 //! Leaders that die or freeze in the middle of a run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use super::run::{
 use super::{Case, case};
 use crate::harness::audit::Entry;
 use crate::harness::maint::{Maint, REPLICAS, story};
+use crate::harness::net::NODES;
 use crate::harness::wait::Limit;
 use crate::harness::{Cluster, wait};
 
@@ -110,8 +112,7 @@ async fn freeze_the_leader(cluster: &Cluster, maint: &mut Maint, phase: &str) ->
         async move { Ok(ended.then_some(())) }
     })
     .await?;
-    // An API server writes the log when a request is over.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    written(cluster).await?;
     let log = cluster.audit_since(&mark)?;
     let first = log.by(&Maint::user(new)).0.into_iter().find(|entry| entry.resource == "maintenances/status");
     let since = first.context("the new leader wrote nothing")?.time;
@@ -119,4 +120,19 @@ async fn freeze_the_leader(cluster: &Cluster, maint: &mut Maint, phase: &str) ->
     let reads = |entry: &Entry| matches!(entry.verb.as_str(), "get" | "list" | "watch");
     let late = log.by(&Maint::user(&old)).0.into_iter();
     Ok(late.filter(|entry| entry.time >= since && !reads(entry) && entry.resource != "leases").collect())
+}
+
+/// Waits until the log has what was asked before: an API server writes a request down when it is over, and what was asked
+/// of it last comes last.
+async fn written(cluster: &Cluster) -> Result<()> {
+    let mark = cluster.audit_mark();
+    for i in 1..=NODES {
+        cluster.admin(i, "case-marker").await?.get("/version").await?;
+    }
+    wait::until(wait::SHORT, "the marks of all API servers in the audit log", || async {
+        let log = cluster.audit_since(&mark)?.by("case-marker");
+        let servers: BTreeSet<usize> = log.0.iter().map(|entry| entry.server).collect();
+        Ok((servers.len() == NODES).then_some(()))
+    })
+    .await
 }

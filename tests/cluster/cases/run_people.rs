@@ -1,7 +1,6 @@
 //! Runs that meet a person's cordon, or a budget that allows nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -17,6 +16,19 @@ pub fn cases() -> Vec<Case> {
 
 async fn node(cluster: &Cluster) -> Result<Value> {
     cluster.any_client().await?.get(&format!("/api/v1/nodes/{NODE}")).await
+}
+
+/// Waits until maint has looked at the node again: a change of it wakes the leader, which reads all that its gates ask.
+async fn another_look(cluster: &Cluster, maint: &Maint) -> Result<()> {
+    let mark = cluster.audit_mark();
+    let nudge = json!({ "metadata": { "annotations": { "test/nudge": mark } } });
+    cluster.any_client().await?.merge(&format!("/api/v1/nodes/{NODE}"), &nudge).await?;
+    wait::until(wait::SHORT, "another look", || async {
+        let log = maint.log_since(&mark)?;
+        let read = log.0.iter().any(|entry| entry.verb == "list" && entry.resource == "volumes" && entry.code == 200);
+        Ok(read.then_some(()))
+    })
+    .await
 }
 
 /// An unattended record waits; a manual one is allowed, and leaves the cordon.
@@ -35,8 +47,7 @@ async fn their_cordon(cluster: Arc<Cluster>) -> Result<()> {
             .any(|finding| finding["reason"] == "TargetCordonedByOther")
     };
     maint.wait_record("wish-1", "the finding", wait::SHORT, blocked).await?;
-    // Long enough for another look.
-    tokio::time::sleep(Duration::from_secs(11)).await;
+    another_look(&cluster, &maint).await?;
     let record = maint.record("wish-1").await?;
     ensure!(record["status"]["phase"] == "Pending" && blocked(&record), "{}", story(&record));
     let log = maint.log_since(&mark)?;

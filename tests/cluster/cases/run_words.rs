@@ -30,6 +30,16 @@ pub fn cases() -> Vec<Case> {
 /// Long enough for another look, which is due every 10 s.
 const ANOTHER_LOOK: Duration = Duration::from_secs(13);
 
+/// Nothing shall happen: the record stays in its phase while it is looked at again.
+async fn stays(maint: &Maint, name: &str, phase: &str) -> Result<()> {
+    wait::holds(ANOTHER_LOOK, || async {
+        let record = maint.record(name).await?;
+        ensure!(record["status"]["phase"] == phase, "it moved: {}", story(&record));
+        Ok(())
+    })
+    .await
+}
+
 /// A run whose node one API server cannot reach after its reboot, up to Held.
 async fn broken_run(cluster: &Cluster, maint: &Maint) -> Result<String> {
     maint.verb(1, &["reboot", NODE, "--action", "pod", "--yes", "--as", "a case", "--detach"], 0).await?;
@@ -95,11 +105,10 @@ async fn halt_draining(cluster: Arc<Cluster>) -> Result<()> {
     let record = maint.wait_record("halted-1", "the halt", RUN, halted).await?;
     ensure!(record["status"]["phase"] == "Draining", "halted too late: {}", story(&record));
     let quiet = cluster.audit_mark();
-    tokio::time::sleep(ANOTHER_LOOK).await;
+    stays(&maint, "halted-1", "Draining").await?;
     ensure_only_own_writes(&maint.log_since(&quiet)?)?;
     let node = cluster.any_client().await?.get(&format!("/api/v1/nodes/{NODE}")).await?;
     ensure!(node["spec"]["unschedulable"] == true, "put back under a halt");
-    ensure!(maint.record("halted-1").await?["status"]["phase"] == "Draining", "it went on under a halt");
     maint.verb(1, &["unhalt"], 0).await?;
     let record = maint.wait_phase("halted-1", "Succeeded", RUN).await?;
     ensure!(story(&record).contains("goes on after a halt of"), "{}", story(&record));
@@ -125,9 +134,7 @@ async fn halt_held(cluster: Arc<Cluster>) -> Result<()> {
     maint.wait_record(&name, "the halt", RUN, halted).await?;
     let quiet = cluster.audit_mark();
     cluster.mend(1, NODE)?;
-    tokio::time::sleep(ANOTHER_LOOK).await;
-    let record = maint.record(&name).await?;
-    ensure!(record["status"]["phase"] == "Held", "it moved under a halt: {}", story(&record));
+    stays(&maint, &name, "Held").await?;
     ensure_only_own_writes(&maint.log_since(&quiet)?)?;
     maint.verb(1, &["unhalt"], 0).await?;
     let record = maint.wait_phase(&name, "Succeeded", RUN).await?;
@@ -173,7 +180,7 @@ async fn hold_after_commit(cluster: Arc<Cluster>) -> Result<()> {
     let record = maint.wait_phase("hold-2", "Held", RUN).await?;
     ensure!(record["status"]["outcome"] == "NodeOnHold", "{}", story(&record));
     let quiet = cluster.audit_mark();
-    tokio::time::sleep(ANOTHER_LOOK).await;
+    stays(&maint, "hold-2", "Held").await?;
     ensure_only_own_writes(&maint.log_since(&quiet)?)?;
     ensure!(counts(&cluster.audit_since(&mark)?) == (1, 0, 0), "{:?}", counts(&cluster.audit_since(&mark)?));
     maint.verb(1, &["release", NODE], 0).await?;

@@ -164,6 +164,12 @@ impl Kureds {
         Ok(())
     }
 
+    /// Lets it end well from now on, and do nothing.
+    pub fn lose_reboot(&self, name: &str) -> Result<()> {
+        fs::write(self.node(name)?.folder.join("reboot"), "#!/bin/sh\nexit 0\n")?;
+        Ok(())
+    }
+
     /// Lets it work again.
     pub fn mend_reboot(&self, name: &str) -> Result<()> {
         self.node(name)?.write_reboot_command()

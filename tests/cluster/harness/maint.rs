@@ -105,6 +105,14 @@ impl Maint {
         fs::write(&self.config, text).with_context(|| format!("cannot write {}", self.config.display()))
     }
 
+    /// Changes a time of the table `[run]` and writes the settings anew.
+    pub fn set_run(&mut self, key: &str, seconds: u64, top: &str) -> Result<()> {
+        let of_key = |line: &&str| line.split(" = ").next() == Some(key);
+        let line = self.tables.lines().find(of_key).with_context(|| format!("no {key} in {}", self.tables))?;
+        self.tables = self.tables.replace(line, &format!("{key} = {seconds}"));
+        self.write_settings(top)
+    }
+
     /// Installs it and starts both replicas; the first leads. Each begins with the API server of its number.
     pub async fn up(cluster: &Arc<Cluster>, run: &[(&str, u64)], servers: [usize; 2]) -> Result<Self> {
         let mut maint = Self::install(cluster, run).await?;

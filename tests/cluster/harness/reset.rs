@@ -171,8 +171,11 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
         let can_delete =
             resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "deletecollection"));
         if can_delete && resource["namespaced"] == false {
+            let all = format!("{MAINT_GROUP}/{name}");
+            // A server that was just started says 429 when it is first asked for such a kind.
+            let objects = wait::until(wait::SERVER_READY, &all, || async { client.list(&all).await.map(Some) }).await?;
             // A record in flight has a finalizer, and nobody is left who would take it off.
-            for object in client.list(&format!("{MAINT_GROUP}/{name}")).await? {
+            for object in objects {
                 if !object["metadata"]["finalizers"].is_null() {
                     let path = format!("{MAINT_GROUP}/{name}/{}", object["metadata"]["name"].as_str().unwrap_or(""));
                     client.merge(&path, &json!({ "metadata": { "finalizers": null } })).await?;

@@ -36,6 +36,8 @@ pub enum Way {
     Hangs,
     /// They are answered with this status, and reach nobody.
     Fails(u16),
+    /// They are answered with a go that nobody granted: only for a lock that kured cannot take.
+    Goes,
     /// A go is kept back until the way is another one; everything else passes.
     KeepsGo,
 }
@@ -152,6 +154,12 @@ async fn pass(request: Request<Incoming>, node: Arc<Node>) -> Result<Response<Fu
             let (replica, body) = (None, String::new());
             node.note(Told { at: now_micros(), node: node.name.clone(), replica, status, body });
             return Ok(Response::builder().status(status).body(Full::default())?);
+        }
+        Way::Goes => {
+            let body = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+            let (replica, text) = (None, body.to_string());
+            node.note(Told { at: now_micros(), node: node.name.clone(), replica, status: 200, body: text });
+            return Ok(Response::builder().status(200).body(Full::from(body))?);
         }
         Way::Open | Way::Late(_) | Way::KeepsGo => {}
     }

@@ -55,7 +55,21 @@ where
     }
 }
 
-/// The same without a runtime, for the ends of processes.
+/// Looks again and again for so long: the first error is the answer. For what must not happen.
+pub async fn holds<F, Fut>(length: Duration, mut probe: F) -> Result<()>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<()>>,
+{
+    let end = Instant::now() + length;
+    while Instant::now() < end {
+        probe().await?;
+        tokio::time::sleep(INTERVAL).await;
+    }
+    Ok(())
+}
+
+/// The same as `until` without a runtime, for the ends of processes.
 pub fn until_blocking<T>(limit: Limit, what: impl Display, mut probe: impl FnMut() -> Option<T>) -> Result<T> {
     let start = Instant::now();
     loop {
