@@ -14,7 +14,11 @@ pub fn start(verbose: u8, is_service: bool) {
     };
     // The scheduler of ticks tells what it does at info. The client's builder logs whole certificates chains and headers at debug.
     let filter = EnvFilter::new(format!("{level},kube_client::client::builder=off,tokio_cron_scheduler=warn"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A log that cannot be written (a full disk) is said on stderr otherwise, which panics where that fails, too.
+        .log_internal_errors(false);
     // A second start, as in tests, changes nothing.
     let _ = match (is_service, std::io::stderr().is_terminal()) {
         (true, true) => builder.try_init(),
