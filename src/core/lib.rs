@@ -9,7 +9,6 @@
 pub mod api;
 pub mod config;
 pub mod doctor;
-pub mod drain;
 pub mod election;
 pub mod facts;
 pub mod gates;

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use crate::api::Owner;
-use crate::drain::Eviction;
 
 /// One write to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,4 +149,15 @@ impl LockChange {
             Self::KeepCordon => "keep-cordon-in-kured-lock",
         }
     }
+}
+
+/// One eviction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eviction {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// Its uid: a successor of the same name is never hit.
+    pub uid: String,
 }

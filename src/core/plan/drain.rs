@@ -1,8 +1,8 @@
 //! Which pods go next: a plain drain. Only evictions, each guarded by its uid, never around a budget.
 
+use super::act::Eviction;
 use super::run::Run;
 use crate::api::record::DrainRecord;
-use crate::drain::{Eviction, Lane};
 use crate::facts::{Item, Pod};
 
 /// Names kept of who is still there.
@@ -60,7 +60,6 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
             namespace: pod.metadata.namespace.clone(),
             name: pod.metadata.name.clone(),
             uid: pod.metadata.uid.clone(),
-            lane: Lane::Pod(pod.metadata.uid.clone()),
         })
         .collect();
     if next.is_empty() { Drained::Waiting } else { Drained::Evict(next) }

@@ -79,7 +79,7 @@ use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::config::Settings;
 use crate::facts::Facts;
 
-pub use act::{Act, LockChange, SetLock};
+pub use act::{Act, Eviction, LockChange, SetLock};
 pub use annotated::{ANNOTATED_SOURCES, Annotated, annotated, annotated_nodes};
 pub use owned::owner_of;
 pub use run::phase_of;

@@ -19,8 +19,7 @@ use http::Method;
 use maint_core::api::names;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
-use maint_core::drain::Eviction;
-use maint_core::plan::{Act, FINALIZER};
+use maint_core::plan::{Act, Eviction, FINALIZER};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
