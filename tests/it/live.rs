@@ -114,3 +114,31 @@ fn a_server_that_speaks_no_tls() {
     answering.join().expect("answered");
     assert_error("plain HTTP", &run, &[&address]);
 }
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a server beside the program under test; it ends with the test's process"
+)]
+fn the_service_goes_on_where_its_log_cannot_be_written() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let (asked, calls) = std::sync::mpsc::channel();
+    // Every question is cut off, which the service logs, and asks again.
+    std::thread::spawn(move || listener.incoming().try_for_each(|stream| asked.send(stream.map(drop).is_ok())));
+    let (_folder, path) = folder(&[("config", &kubeconfig(&format!("http://{address}")))]);
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a file that is always full");
+    let mut service = std::process::Command::new(env!("CARGO_BIN_EXE_maint"))
+        .args(["-v", "serve", "--listen", "127.0.0.1:0", "--kubeconfig", &format!("{path}/config")])
+        .env_clear()
+        .stdout(std::process::Stdio::null())
+        .stderr(full)
+        .spawn()
+        .expect("the binary runs");
+    let limit = std::time::Duration::from_secs(30);
+    let heard = (0..6).take_while(|_| calls.recv_timeout(limit).is_ok()).count();
+    let ended = service.try_wait().expect("its state");
+    service.kill().expect("it is there to be ended");
+    service.wait().expect("it ended");
+    assert_eq!((heard, ended), (6, None), "questions heard, and how the service ended");
+}
