@@ -124,13 +124,27 @@ impl Scene {
             && self.records().iter().all(|record| {
                 let phase = phase_of(record);
                 let told = record.status.as_ref().is_none_or(|status| delivered(&status.outbox));
-                let let_go = record.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
+                let let_go =
+                    record.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) || self.keeps_for_garbage(record);
                 match phase.as_str() {
                     "Pending" => true,
                     "Held" => told,
                     _ => phase.is_terminal() && told && let_go,
                 }
             })
+    }
+}
+
+impl Scene {
+    /// Whether a record that is over is kept, and says so, because nobody can tell whose a lock is that cannot be read:
+    /// only a person ends that.
+    fn keeps_for_garbage(&self, record: &Maintenance) -> bool {
+        let garbage = self.lock().is_some_and(|text| serde_json::from_str::<Value>(&text).is_err());
+        let says = record
+            .status
+            .as_ref()
+            .is_some_and(|status| status.message.contains("whether kured's lock is ours is not known"));
+        garbage && says
     }
 }
 
