@@ -61,6 +61,14 @@ pub fn no_lock_of_ours_stays(_: &Rules, history: &History) -> Vec<Violation> {
     left.map(|entry| at_end(history, "L3", format!("kured's lock still has our entry {entry}"))).collect()
 }
 
+/// Whether a record that is over is kept, and says so, because nobody can tell whose a lock is that cannot be read: only
+/// a person ends that.
+fn is_kept_for_garbage(objects: &Objects, record: &Value) -> bool {
+    let unreadable = |set: &Value| object::annotation(set, views::KURED_LOCK).is_some_and(views::is_garbage);
+    object::text(record, "/status/message").contains(views::LOCK_NOT_KNOWN)
+        && views::all(objects, "apps", "daemonsets").any(|(_, set)| unreadable(set))
+}
+
 /// L1, of a night at rest: a run is over and let go of, or held and that was told, or pending and says what it waits for.
 pub fn every_run_is_over_or_says_why(_: &Rules, history: &History) -> Vec<Violation> {
     let objects = last(history);
@@ -69,6 +77,7 @@ pub fn every_run_is_over_or_says_why(_: &Rules, history: &History) -> Vec<Violat
         let told =
             outbox.is_some_and(|all| !all.is_empty() && all.iter().all(|one| one.at("/deliveredTo/0").is_some()));
         let why = match phase(record) {
+            "Succeeded" | "Failed" | "Cancelled" if is_kept_for_garbage(&objects, record) => return None,
             "Succeeded" | "Failed" | "Cancelled" if object::has_finalizers(record) => {
                 "is over and still holds its finalizer"
             }

@@ -130,6 +130,14 @@ pub fn locks(daemon_set: &Value) -> Vec<Value> {
     }
 }
 
+/// What a record says that is kept because of a lock that cannot be read.
+pub const LOCK_NOT_KNOWN: &str = "whether kured's lock is ours is not known";
+
+/// Whether a lock is nothing that a kured or maint could have written.
+pub fn is_garbage(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_err()
+}
+
 pub fn holders(daemon_set: &Value) -> Vec<String> {
     locks(daemon_set).iter().map(|lock| object::text(lock, "/nodeID").to_owned()).collect()
 }

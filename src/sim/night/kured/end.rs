@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{KuredNight, Scene};
 use crate::invariants::History;
-use crate::invariants::views::{KURED_LOCK, boot_id, holders, in_flight, locks};
+use crate::invariants::views::{KURED_LOCK, LOCK_NOT_KNOWN, boot_id, holders, in_flight, is_garbage, locks};
 use crate::store::{ObjectKey, object};
 
 /// The end of one record.
@@ -136,15 +136,10 @@ impl Scene {
 }
 
 impl Scene {
-    /// Whether a record that is over is kept, and says so, because nobody can tell whose a lock is that cannot be read:
-    /// only a person ends that.
+    /// Whether a record that is over is kept because a lock cannot be read.
     fn keeps_for_garbage(&self, record: &Maintenance) -> bool {
-        let garbage = self.lock().is_some_and(|text| serde_json::from_str::<Value>(&text).is_err());
-        let says = record
-            .status
-            .as_ref()
-            .is_some_and(|status| status.message.contains("whether kured's lock is ours is not known"));
-        garbage && says
+        let says = record.status.as_ref().is_some_and(|status| status.message.contains(LOCK_NOT_KNOWN));
+        says && self.lock().is_some_and(|text| is_garbage(&text))
     }
 }
 

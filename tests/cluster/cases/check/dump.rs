@@ -13,7 +13,7 @@ use crate::harness::longhorn::Volume;
 use crate::harness::{Cluster, wait};
 
 /// What a person saves, one file each.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 18] = [
     "nodes",
     "leases",
     "daemonsets",
@@ -21,6 +21,8 @@ const KINDS: [&str; 16] = [
     "endpointslices",
     "pods",
     "deployments",
+    "statefulsets",
+    "replicasets",
     "hpa",
     "pdb",
     "crd",
