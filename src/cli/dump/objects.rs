@@ -321,8 +321,24 @@ fn find(api_version: &str, kind: &str) -> Option<&'static SourceSpec> {
     SOURCES.iter().find(|spec| spec.kind == kind && spec.group == group_of(api_version))
 }
 
-/// The row that a file is named after: `nodes.json`, `volumes.longhorn.io.yaml`.
+/// kubectl's short names of what is read.
+const SHORT_NAMES: [(&str, &str); 11] = [
+    ("cm", "configmaps"),
+    ("crd", "customresourcedefinitions"),
+    ("crds", "customresourcedefinitions"),
+    ("deploy", "deployments"),
+    ("ds", "daemonsets"),
+    ("hpa", "horizontalpodautoscalers"),
+    ("no", "nodes"),
+    ("pdb", "poddisruptionbudgets"),
+    ("po", "pods"),
+    ("rs", "replicasets"),
+    ("sts", "statefulsets"),
+];
+
+/// The row that a file is named after: `nodes.json`, `pdb.yaml`, `volumes.longhorn.io.yaml`.
 fn find_by_file(file: &Path) -> Option<&'static SourceSpec> {
     let stem = file.file_stem()?.to_str()?.to_ascii_lowercase();
+    let stem = SHORT_NAMES.iter().find(|(short, _)| *short == stem).map_or(stem, |(_, name)| (*name).to_owned());
     SOURCES.iter().find(|spec| full_resource(spec) == stem || format!("{}.{}", spec.resource, spec.group) == stem)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use maint_core::facts::longhorn::Volume;
-use maint_core::facts::{ConfigMap, HorizontalPodAutoscaler, Node, Pod, VolumeAttachment};
+use maint_core::facts::{ConfigMap, HorizontalPodAutoscaler, Node, Pod, PodDisruptionBudget, VolumeAttachment};
 use serde_json::json;
 
 use super::*;
@@ -162,6 +162,9 @@ fn an_empty_list_proves_nothing_unless_a_person_says_so() {
     assert!(got.starts_with("failed partial: ") && got.contains("/apis/storage.k8s.io/v1/volumeattachments"), "{got}");
     assert_eq!(outcome::<VolumeAttachment>(&files, true, &Settings::default()), "known 0 bad 0");
     // Without a name that tells the kind it says nothing of any.
+    // kubectl's short names name a file as well.
+    let files = [("pdb.json", list(&[])), ("nodes.json", list(&[node("a", "1")]))];
+    assert_eq!(outcome::<PodDisruptionBudget>(&files, true, &Settings::default()), "known 0 bad 0");
     let files = [("all.json", list(&[]))];
     let got = outcome::<VolumeAttachment>(&files, true, &Settings::default());
     assert!(got.starts_with("failed partial: no file in the dump has kind VolumeAttachment"), "{got}");

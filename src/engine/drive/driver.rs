@@ -181,11 +181,13 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
     }
 
     /// When a step is to be written that does not have to be written yet: within a second of the last write, the
-    /// numbers of a drain can wait, and its pods need not. Nothing but evictions is ever done before it is written why.
+    /// numbers of a drain can wait, and its pods need not. Nothing but evictions is ever done before it is written why, and
+    /// none before it is written how many pods there were: whoever takes over could not tell.
     fn write_later(&self, record: &Maintenance, step: &Step, last_write: Option<Instant>) -> Option<jiff::Timestamp> {
         let old = record.status.as_ref()?;
         let same = (&old.phase, old.term) == (&step.status.phase, step.status.term)
             && old.phase == Phase::Draining.as_str()
+            && old.drain.is_some()
             && !step.hand_over
             && !step.done;
         let evicts = step.acts.iter().all(|act| matches!(act, Act::Evict(_))) && !step.acts.is_empty();

@@ -327,10 +327,25 @@ async fn evict_of_an_unready_pod_with_another_uid_is_429(probe: &Probe) -> Resul
     clean(probe, &[&probe.name], &[&probe.name]).await
 }
 
-/// A budget that the controller cannot judge stays unobserved: it writes what failed, and not which generation it saw. So
-/// this one stays as it is, whether the controller runs or not.
-async fn evict_under_an_unobserved_budget_is_429_with_retry_after(probe: &Probe) -> Result<(), Failure> {
+/// A running pod that belongs to what cannot be scaled. The controller of budgets cannot judge one that covers it: it writes
+/// what failed, and not which generation it saw. So such a budget stays as it is, whether the controller runs or not.
+async fn beyond_scaling(probe: &Probe) -> Result<(), Failure> {
     running(probe).await?;
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": probe.name}});
+    let owner = probe.post(&config_maps(probe), &body).await?.code(201)?.str("/metadata/uid");
+    let reference =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": probe.name, "uid": owner, "controller": true});
+    let patch = json!({"metadata": {"ownerReferences": [reference]}});
+    probe.patch(&format!("{}/{}", all(probe), probe.name), "merge-patch", &patch).await?.code(200)?;
+    Ok(())
+}
+
+fn config_maps(probe: &Probe) -> String {
+    all(probe).replace("/pods", "/configmaps")
+}
+
+async fn evict_under_an_unobserved_budget_is_429_with_retry_after(probe: &Probe) -> Result<(), Failure> {
+    beyond_scaling(probe).await?;
     let status = json!({"observedGeneration": 0, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1,
         "disruptionsAllowed": 0});
     budget_of(probe, &json!({"maxUnavailable": 1}), &status).await?;
@@ -341,7 +356,9 @@ async fn evict_under_an_unobserved_budget_is_429_with_retry_after(probe: &Probe)
         .field("/details/causes/0/reason", json!("DisruptionBudget"))?
         .field("/details/causes/0/message", json!(wanted))?
         .field("/details/retryAfterSeconds", json!(10))?;
-    clean(probe, &[&probe.name], &[&probe.name]).await
+    clean(probe, &[&probe.name], &[&probe.name]).await?;
+    probe.delete(&format!("{}/{}", config_maps(probe), probe.name), &json!({})).await?.code(200)?;
+    Ok(())
 }
 
 fn header(reply: &super::Reply) -> Option<String> {
@@ -350,19 +367,20 @@ fn header(reply: &super::Reply) -> Option<String> {
 
 /// The words "failed sync" are in the cause from 1.35 on.
 async fn evict_under_a_budget_that_failed_to_sync_is_429(probe: &Probe) -> Result<(), Failure> {
-    running(probe).await?;
+    beyond_scaling(probe).await?;
     let why = "pods does not implement the scale subresource";
     let status = json!({"observedGeneration": 1, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0,
         "disruptionsAllowed": 0, "conditions": [{"type": "DisruptionAllowed", "status": "False",
             "reason": "SyncFailed", "message": why, "lastTransitionTime": "2026-11-30T02:00:00Z"}]});
-    // A bare pod has nobody to ask for a percentage: where the controller runs it fails in the same way.
     budget_of(probe, &json!({"maxUnavailable": 1}), &status).await?;
     let reply = evict(probe, &probe.name, json!({})).await?.status(429, "TooManyRequests")?;
     let cause = reply.str("/details/causes/0/message");
     equal("reason", &reply.at("/details/causes/0/reason"), &json!("DisruptionBudget"))?;
     equal("names it", &cause.starts_with(&format!("The disruption budget {} ", probe.name)), &true)?;
     equal("Retry-After", &header(&reply), &None)?;
-    clean(probe, &[&probe.name], &[&probe.name]).await
+    clean(probe, &[&probe.name], &[&probe.name]).await?;
+    probe.delete(&format!("{}/{}", config_maps(probe), probe.name), &json!({})).await?.code(200)?;
+    Ok(())
 }
 
 async fn evict_in_dry_run_counts_nothing(probe: &Probe) -> Result<(), Failure> {
