@@ -10,6 +10,7 @@
 //! | maint is down, in the middle of a run | `kured::both_replicas_go_in_the_middle` |
 //! | answers come 2 s late | `kured::a_slow_answer_is_waited_for` |
 //! | answers never come; answers are a 500 | `kured::nobody_answers_and_nobody_reboots` |
+//! | answers never come, from the cordon on | `kured::its_question_hangs_after_the_cordon` |
 //! | another leader between grant and lock | `kured::leader_changes_between_go_and_lock` |
 //! | the leader is killed in a phase, from Pending to Settling | `kured::leader_is_killed_in_every_phase` |
 //! | the leader is killed in BackingOut, the lock being garbage by then | `kured::leader_is_killed_while_backing_out` |
@@ -23,6 +24,7 @@
 //! | a stranger asks for a healthy node | `kured::a_stranger_asks_for_a_healthy_node` |
 //! | concurrency 2; a single lock under it | `kured::two_at_a_time_for_kured_is_one_for_maint` |
 //! | foreign holder, ghost, garbage, a list under concurrency 1 | `kured::locks_of_others_start_nothing` |
+//! | a foreign holder and a ghost after the cordon | `kured::locks_of_others_appear_after_the_cordon` |
 //! | GitOps wipes the lock: maint's, and kured's while it drains | `kured::its_lock_is_wiped_twice` |
 
 mod acts;
@@ -54,6 +56,8 @@ pub fn cases() -> Vec<Case> {
     all.extend(long(vec![
         case("kured::a_slow_answer_is_waited_for", answers::slow),
         case("kured::both_replicas_go_in_the_middle", answers::both_go),
+        case("kured::its_question_hangs_after_the_cordon", answers::hangs),
+        case("kured::locks_of_others_appear_after_the_cordon", locks::in_the_middle),
         Case {
             limit: Limit::seconds("case", 360),
             ..case("kured::leader_is_killed_in_every_phase", leaders::killed_in_every_phase)

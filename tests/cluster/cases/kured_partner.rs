@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use super::run::{RUN, ensure_released};
+use super::run::{RUN, cordon_changes, ensure_released};
 use crate::harness::audit::{Entry, Log};
 use crate::harness::kured::{self, DAEMONSET, Kureds, LOCK};
 use crate::harness::maint::{ADDRESSES, Maint, RECORDS, REPLICAS, story};
@@ -193,6 +193,14 @@ impl Partners {
             Ok(Some(()))
         })
         .await
+    }
+
+    /// One lock of kured's and one cordon, taken off once.
+    pub fn ensure_once(&self, node: &str) -> Result<()> {
+        let log = self.log()?;
+        let (locks, cordons) = (acquired(&log, node).len(), cordon_changes(&log, node));
+        ensure!(locks == 1 && cordons == (1, 1), "{node}: {locks} locks, cordons on and off {cordons:?}");
+        Ok(())
     }
 
     /// How often a node's kured was told something.

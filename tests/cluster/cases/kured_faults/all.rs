@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::super::kured_partner::{NODES, Partners, acquired, is_over};
-use super::super::run::{RUN, cordon_changes};
+use super::super::run::RUN;
 use super::installed;
 use crate::harness::maint::{RECORDS, REPLICAS, story};
 use crate::harness::service::Way;
@@ -40,10 +40,8 @@ pub async fn wish(cluster: Arc<Cluster>) -> Result<()> {
         partners.wait_end(&name, "Succeeded", "Proven").await?;
         seen.push(name);
     }
-    let log = partners.log()?;
     for node in NODES {
-        ensure!(acquired(&log, node).len() == 1, "{node} took the lock {} times", acquired(&log, node).len());
-        ensure!(cordon_changes(&log, node) == (1, 1), "{node}: {:?}", cordon_changes(&log, node));
+        partners.ensure_once(node)?;
     }
     partners.ensure_safe(&NODES).await
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::super::kured_partner::{NODES, acquired, lock_of};
 use super::super::run::{RUN, cordon_changes};
 use super::{NODE, installed, wishing};
-use crate::harness::maint::{ADDRESSES, RECORDS, REPLICAS};
+use crate::harness::maint::{ADDRESSES, RECORDS, REPLICAS, story};
 use crate::harness::service::Way;
 use crate::harness::{Cluster, wait};
 
@@ -46,7 +46,7 @@ pub async fn slow(cluster: Arc<Cluster>) -> Result<()> {
     partners.wait_end(&name, "Succeeded", "Proven").await?;
     let log = partners.log()?;
     let locks = acquired(&log, NODE);
-    ensure!(locks.len() == 1 && cordon_changes(&log, NODE) == (1, 1), "{locks:?} {:?}", cordon_changes(&log, NODE));
+    partners.ensure_once(NODE)?;
     let told = partners.service.told();
     let go = told.iter().rfind(|one| one.node == NODE && one.is_go()).context("no go")?;
     let late = locks[0].time.parse::<Timestamp>()?.duration_since(go.at.parse::<Timestamp>()?);
@@ -68,13 +68,24 @@ pub async fn both_go(cluster: Arc<Cluster>) -> Result<()> {
     partners.start_maint().await?;
     let record = partners.wait_end(&name, "Succeeded", "Proven").await?;
     ensure!(record["status"]["term"].as_i64() > Some(term), "term {} after {term}", record["status"]["term"]);
-    let log = partners.log()?;
-    ensure!(
-        acquired(&log, NODE).len() == 1 && cordon_changes(&log, NODE) == (1, 1),
-        "{:?}",
-        cordon_changes(&log, NODE)
-    );
+    partners.ensure_once(NODE)?;
     partners.ensure_safe(&[NODE]).await
+}
+
+/// kured's question is answered no more once the node is cordoned: it never gets its go, and everything is put back.
+pub async fn hangs(cluster: Arc<Cluster>) -> Result<()> {
+    let (partners, name) = wishing(&cluster, Way::Open).await?;
+    partners.maint.wait_phase(&name, "Draining", RUN).await?;
+    partners.service.set(NODE, Way::Hangs)?;
+    let record = partners.wait_end(&name, "Failed", "ActionNotStarted").await?;
+    ensure!(story(&record).contains("kured did not ask within 30 s"), "{}", story(&record));
+    let log = partners.log()?;
+    ensure!(acquired(&log, NODE).is_empty(), "kured took its lock");
+    ensure!(cordon_changes(&log, NODE) == (1, 1), "{:?}", cordon_changes(&log, NODE));
+    // The window is stopped by then: kured is answered again, and hears no.
+    partners.service.set(NODE, Way::Open)?;
+    partners.wait_logged(NODE, "WindowStopped", 1).await?;
+    partners.ensure_safe(&[]).await
 }
 
 /// Somebody asks for a node that wants nothing: he hears no, and nothing comes of it.

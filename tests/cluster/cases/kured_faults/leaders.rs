@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::super::kured_partner::{acquired, lock_of};
 use super::super::run::{RUN, cordon_changes};
@@ -31,9 +31,7 @@ pub async fn killed_in_every_phase(cluster: Arc<Cluster>) -> Result<()> {
         }
     }
     partners.wait_end(&name, "Succeeded", "Proven").await?;
-    let log = partners.log()?;
-    ensure!(cordon_changes(&log, NODE) == (1, 1), "{:?} {killed:?}", cordon_changes(&log, NODE));
-    ensure!(acquired(&log, NODE).len() == 1, "{} locks {killed:?}", acquired(&log, NODE).len());
+    partners.ensure_once(NODE).with_context(|| format!("{killed:?}"))?;
     partners.ensure_safe(&[NODE]).await
 }
 
@@ -56,9 +54,7 @@ pub async fn changes(cluster: Arc<Cluster>) -> Result<()> {
     ensure!(acquired(&partners.log()?, NODE).is_empty(), "it has the lock already");
     partners.service.set(NODE, Way::Open)?;
     partners.wait_end(&name, "Succeeded", "Proven").await?;
-    let log = partners.log()?;
-    ensure!(cordon_changes(&log, NODE) == (1, 1), "{:?}", cordon_changes(&log, NODE));
-    ensure!(acquired(&log, NODE).len() == 1, "{} locks", acquired(&log, NODE).len());
+    partners.ensure_once(NODE)?;
     partners.ensure_safe(&[NODE]).await
 }
 

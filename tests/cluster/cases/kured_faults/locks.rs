@@ -40,6 +40,30 @@ pub async fn of_others(cluster: Arc<Cluster>) -> Result<()> {
     partners.ensure_safe(&[]).await
 }
 
+/// After the cordon somebody holds kured's lock, then a node that is gone does: no go is given. Once it is free, the run
+/// goes on.
+pub async fn in_the_middle(cluster: Arc<Cluster>) -> Result<()> {
+    let (partners, name) = wishing(&cluster, Way::Open).await?;
+    partners.maint.wait_phase(&name, "Draining", RUN).await?;
+    for (holder, said) in [("worker3", "KuredLockHeld"), ("worker9", "worker9")] {
+        partners.write_lock(Some(&lock_of(holder))).await?;
+        let blocks = move |record: &Value| record["status"]["findings"].to_string().contains(said);
+        partners.maint.wait_record(&name, "the lock to be named", RUN, blocks).await?;
+        let told = partners.told(NODE);
+        wait::until(RUN, "kured to be told no", || async {
+            ensure!(partners.told(NODE) > told, "{}", story(&partners.maint.record(&name).await?));
+            Ok(Some(()))
+        })
+        .await?;
+    }
+    let goes = partners.service.told().iter().filter(|one| one.node == NODE && one.is_go()).count();
+    ensure!(goes == 0 && acquired(&partners.log()?, NODE).is_empty(), "{goes} times go");
+    partners.write_lock(None).await?;
+    partners.wait_end(&name, "Succeeded", "Proven").await?;
+    partners.ensure_once(NODE)?;
+    partners.ensure_safe(&[NODE]).await
+}
+
 /// A gate fails while a go is on its way: maint takes the lock, and kured comes too late.
 pub async fn withdrawn(cluster: Arc<Cluster>) -> Result<()> {
     let (partners, name) = wishing(&cluster, Way::KeepsGo).await?;
