@@ -26,6 +26,8 @@ pub enum Wait {
     Ending {
         /// When its time is over.
         due: Timestamp,
+        /// Its finalizers, once its time is over: until then they keep nobody waiting.
+        finalizers: Vec<String>,
     },
     /// Its time is over for a minute and it is still there.
     Stuck {
@@ -112,7 +114,7 @@ impl Wait {
     #[must_use]
     pub fn lead(&self) -> String {
         match self {
-            Self::Ending { due } => format!("is ending, due {due}"),
+            Self::Ending { due, .. } => format!("is ending, due {due}"),
             Self::Stuck { due, .. } => format!("is stuck: it should have ended by {due}"),
             Self::OnItsWay | Self::Asked => "is asked to go".to_owned(),
             Self::Accepted => "was asked to go".to_owned(),
@@ -134,11 +136,13 @@ impl Wait {
     /// The rest; empty where there is none.
     #[must_use]
     pub fn detail(&self) -> String {
+        let of = |finalizers: &[String]| format!("it has the finalizers {}", finalizers.join(", "));
         match self {
+            Self::Ending { finalizers, .. } if !finalizers.is_empty() => of(finalizers),
             Self::Stuck { finalizers, kubelet_silent, .. } => {
                 let mut told = Vec::new();
                 if !finalizers.is_empty() {
-                    told.push(format!("it has the finalizers {}", finalizers.join(", ")));
+                    told.push(of(finalizers));
                 }
                 if *kubelet_silent {
                     told.push("the node's kubelet is silent, so nothing ends it".to_owned());

@@ -201,7 +201,18 @@ mod tests {
                 vec!["shop/web-0 waits for its turn, since 2026-11-30T01:00:00Z"],
                 "shop/web-0 is asked to go, since 2026-11-30T01:00:09Z",
             ),
-            ("ending", of(Wait::Ending { due: at(now) }), vec![], "shop/web-0 is ending, due 2026-11-30T01:00:09Z"),
+            (
+                "ending",
+                of(Wait::Ending { due: at(now), finalizers: vec![] }),
+                vec![],
+                "shop/web-0 is ending, due 2026-11-30T01:00:09Z",
+            ),
+            (
+                "ending, past its time",
+                of(Wait::Ending { due: at(now), finalizers: vec!["x".into()] }),
+                vec![],
+                "shop/web-0 is ending, due 2026-11-30T01:00:09Z: it has the finalizers x",
+            ),
             (
                 "stuck",
                 of(Wait::Stuck { due: at(now), finalizers: vec!["x".into()], kubelet_silent: false }),
