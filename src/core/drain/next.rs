@@ -130,6 +130,10 @@ fn ready<'v, 'a>(entry: &'v Entry<'a>, view: &View<'a>, answers: &Answers, now: 
     if let Some(why) = answers.pod_waits(uid(entry), view.pods_at, now) {
         return Ready::Waits(why);
     }
+    if let Some((times, until)) = answers.is_back(&pod.metadata, now) {
+        let tolerates_cordon = pod.place.tolerates_cordon;
+        return Ready::Waits(Wait::Back { times, tolerates_cordon, until });
+    }
     let leave = leave(entry);
     if let Leave::No(why) = leave {
         return Ready::Waits(Wait::Budget(why));

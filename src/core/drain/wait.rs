@@ -71,6 +71,15 @@ pub enum Wait {
         /// What is awaited.
         why: String,
     },
+    /// It was put on the node again after it was evicted.
+    Back {
+        /// How often.
+        times: u32,
+        /// It tolerates the cordon; otherwise it is bound to the node past the scheduler.
+        tolerates_cordon: bool,
+        /// When it is evicted again.
+        until: Timestamp,
+    },
     /// Another database cluster is on the move.
     Database {
         /// That cluster.
@@ -125,6 +134,7 @@ impl Wait {
             Self::Refused { budget: Some(budget), .. } => format!("was refused by budget {budget}"),
             Self::Refused { budget: None, .. } => "was refused by its budget".to_owned(),
             Self::StatefulSet { name, .. } => format!("waits for StatefulSet {name}"),
+            Self::Back { .. } => "is on the node again after its eviction".to_owned(),
             Self::Database { first } => format!("waits for database cluster {first}"),
             Self::Throttled { .. } => "waits: the API server asks for less".to_owned(),
             Self::NamespaceTerminating => "waits for the deletion of its namespace".to_owned(),
@@ -155,6 +165,15 @@ impl Wait {
             Self::Budget(refusal) => refusal.detail(),
             Self::Refused { message, .. } | Self::Failed { message, .. } => message.trim_end_matches('.').to_owned(),
             Self::StatefulSet { why, .. } => why.clone(),
+            Self::Back { times, tolerates_cordon, .. } => {
+                let count = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+                let why = if *tolerates_cordon {
+                    "it tolerates the cordon: take that toleration away, or scale it down"
+                } else {
+                    "it is put here without the scheduler"
+                };
+                format!("evicted {count}, and {why}")
+            }
             _ => String::new(),
         }
     }
@@ -163,7 +182,10 @@ impl Wait {
     #[must_use]
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::Refused { until, .. } | Self::Throttled { until } | Self::Failed { until, .. } => Some(*until),
+            Self::Refused { until, .. }
+            | Self::Throttled { until }
+            | Self::Back { until, .. }
+            | Self::Failed { until, .. } => Some(*until),
             _ => None,
         }
     }

@@ -122,7 +122,9 @@ fn line(waiting: &Waiting, before: &[String], now: &str) -> String {
 fn is_held(line: &str, name: &str) -> bool {
     let says = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(' '));
     says.is_some_and(|says| {
-        ["was refused", "was denied", "was not evicted", "is blocked"].iter().any(|one| says.starts_with(one))
+        ["was refused", "was denied", "was not evicted", "is blocked", "is on the node again"]
+            .iter()
+            .any(|one| says.starts_with(one))
     })
 }
 
@@ -189,6 +191,13 @@ mod tests {
                 "shop/web-0 was refused by budget web, since 2026-11-30T01:00:09Z: no",
             ),
             ("asked once more", of(Wait::Asked), vec![same], same),
+            (
+                "back once more",
+                of(Wait::Back { times: 2, tolerates_cordon: true, until: at(now) }),
+                vec!["shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted once"],
+                "shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted 2 times, and it \
+                 tolerates the cordon: take that toleration away, or scale it down",
+            ),
             (
                 "asked for the first time",
                 of(Wait::Asked),

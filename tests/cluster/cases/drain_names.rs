@@ -77,7 +77,7 @@ impl Seen {
 }
 
 /// A StatefulSet that tolerates the cordon puts its pod back on the node, again and again: each of them has to go, by an
-/// eviction of its own.
+/// eviction of its own, and later each time.
 async fn successors_go_in_their_own_names(cluster: Arc<Cluster>) -> Result<()> {
     cluster.namespace(NAMESPACE).await?;
     let client = cluster.any_client().await?;
@@ -95,6 +95,8 @@ async fn successors_go_in_their_own_names(cluster: Arc<Cluster>) -> Result<()> {
     ready(&client, "seat-0").await?;
     let (seen, watching) = Seen::start(&client, "seat-0").await?;
     let drain = Drain::begin(&cluster, &[], "").await?;
+    let words = ["is on the node again after its eviction", "it tolerates the cordon"];
+    drain.only_left("seat-0", &words).await?;
     drain.record("a second successor", |_| seen.all().len() > 2).await?;
     let replaced: Vec<_> = seen.all().into_iter().filter(|(_, gone)| *gone).map(|(uid, _)| uid).collect();
     client.merge(&format!("{sets}/seat"), &json!({ "spec": { "replicas": 0 } })).await?;
@@ -106,6 +108,8 @@ async fn successors_go_in_their_own_names(cluster: Arc<Cluster>) -> Result<()> {
         let of_it = evictions.iter().filter(|entry| uid_in(entry) == Some(uid) && accepted(entry)).count();
         ensure!(of_it == 1, "{uid} was evicted {of_it} times: {evictions:?}");
     }
+    let times: Vec<jiff::Timestamp> = evictions.iter().map(|entry| entry.time.parse()).collect::<Result<_, _>>()?;
+    ensure!(times.windows(2).all(|pair| pair[1].duration_since(pair[0]).as_secs() >= 4), "too often: {times:?}");
     let mut named: Vec<_> = evictions.iter().filter_map(uid_in).collect();
     named.dedup();
     let order: Vec<_> = seen.all().into_iter().map(|(uid, _)| uid).collect();

@@ -14,13 +14,18 @@ use crate::harness::cnpg::{Database, OPERATOR};
 use crate::harness::{Cluster, wait};
 
 pub fn cases() -> Vec<Case> {
-    vec![
+    let mut all = vec![
         case("drain::a_primary_goes_when_its_operator_has_moved_it", operator_moves_the_primary),
         case("drain::a_finalizer_is_named_and_waited_for", finalizer_is_taken_off),
         case("drain::a_finalizer_that_stays_ends_it_at_the_deadline", finalizer_stays),
         case("drain::a_job_is_left_to_finish", job_finishes),
         case("drain::a_webhook_refuses_twice_and_holds_nobody_else", webhook_refuses_twice),
-    ]
+    ];
+    all.extend(super::long(vec![case(
+        "drain::a_pod_that_does_not_end_for_a_minute_is_called_stuck",
+        finalizer_for_long,
+    )]));
+    all
 }
 
 /// The budget of a primary allows nothing until its operator has moved it, which it does when it sees the cordon.
@@ -64,6 +69,14 @@ async fn finalizer_is_taken_off(cluster: Arc<Cluster>) -> Result<()> {
     let evictions = drain.evictions("held")?;
     ensure!(evictions.len() == 1 && accepted(&evictions[0]), "what ends is not asked again: {evictions:?}");
     Ok(())
+}
+
+/// A minute after its time.
+async fn finalizer_for_long(cluster: Arc<Cluster>) -> Result<()> {
+    let drain = held_pod(&cluster, &[("drain_timeout_seconds", 150)]).await?;
+    drain.only_left("held", &["is stuck: it should have ended by", "it has the finalizers test/hold"]).await?;
+    drain.client.merge(&format!("{PODS}/held"), &json!({ "metadata": { "finalizers": null } })).await?;
+    drain.ends_drained().await
 }
 
 /// Nobody takes it off: never forced, all put back.

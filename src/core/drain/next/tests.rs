@@ -8,6 +8,8 @@ use super::super::testing::{Cluster, budget_document, look, now, of_set, pod_doc
 use super::*;
 use crate::config::Settings;
 
+mod back;
+
 /// The names that are asked, then who waits for what.
 fn told(found: &Next) -> String {
     let asked: Vec<&str> = found.send.iter().map(|one| one.name.as_str()).collect();
