@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Answer, Answered, Eviction, Lane};
 use super::wait::Wait;
+use crate::facts::Metadata;
 
 /// Milliseconds that the first answer of a kind holds its pod or lane, and the most after many.
 type Pace = (i64, i64);
@@ -22,6 +23,8 @@ const CONFLICT: Pace = (1_000, 5_000);
 const TWO_BUDGETS: Pace = (30_000, 30_000);
 /// Accepted or gone, and the list does not show it: it lags behind.
 const LAG: Pace = (5_000, 5_000);
+/// A pod of the same name is here again after its eviction: what puts it back will put the next one back too.
+const BACK: Pace = (5_000, 60_000);
 /// Load shedding without a `Retry-After`, and the longest that one is believed.
 const THROTTLED: Pace = (1_000, 60_000);
 
@@ -152,6 +155,23 @@ impl Answers {
             Answer::Invalid { message } => Some(format!("the API server does not accept the eviction: {message}")),
             _ => None,
         }
+    }
+
+    /// Whether another pod of this name was evicted, and it is too early to evict this one: how often that was, and until
+    /// when. Its predecessors count for nothing else.
+    pub(super) fn is_back(&self, metadata: &Metadata, now: Timestamp) -> Option<(u32, Timestamp)> {
+        let before = |told: &&Told| {
+            let Answered { eviction, answer, .. } = &told.answered;
+            let named = (&eviction.namespace, &eviction.name) == (&metadata.namespace, &metadata.name);
+            named && eviction.uid != metadata.uid && *answer == Answer::Accepted
+        };
+        let (times, last) = self
+            .pods
+            .values()
+            .filter(before)
+            .fold((0, None), |(times, last), told| (times + 1, last.max(Some(told.answered.at))));
+        let until = last? + hold(BACK, times);
+        (now < until).then_some((times, until))
     }
 
     /// Until when nothing is asked at all.

@@ -45,6 +45,8 @@ pub enum Refusal {
         desired: i64,
         /// `status.currentHealthy`
         healthy: i64,
+        /// Who lifts it by itself, where it wants all its pods healthy at any time.
+        operator: Option<Operator>,
     },
     /// What it allowed was taken in this step, or just before.
     Spent(String),
@@ -79,8 +81,9 @@ impl Refusal {
             Self::UnknownPolicy(_, policy) => {
                 format!("which says `{policy}` of pods that are not Ready, and that is not known here")
             }
-            Self::NoneAllowed { desired, healthy, .. } => {
-                format!("which needs {desired} healthy pods and has {healthy}")
+            Self::NoneAllowed { desired, healthy, operator, .. } => {
+                let lifted = operator.map_or_else(String::new, |one| format!("; {one} lifts it by itself"));
+                format!("which needs {desired} healthy pods and has {healthy}{lifted}")
             }
             Self::Spent(_) => String::new(),
             Self::TooManyDisrupted(_) => format!("which counts more than {MAX_DISRUPTED_PODS} evicted pods"),
@@ -117,13 +120,14 @@ pub(super) fn leave(entry: &Entry<'_>) -> Leave {
             UnhealthyPolicy::Unknown(policy) => return Leave::No(Refusal::UnknownPolicy(name, policy.clone())),
         }
     }
-    match refusal(budget, &name) {
+    match refusal(budget, &name, entry.operator) {
         Some(why) => Leave::No(why),
         None => Leave::Takes,
     }
 }
 
-fn refusal(budget: &PodDisruptionBudget, name: &str) -> Option<Refusal> {
+/// Why a budget allows none; `operator` is that of its pods, for a budget that does not tell its own.
+fn refusal(budget: &PodDisruptionBudget, name: &str, operator: Option<Operator>) -> Option<Refusal> {
     if !budget.is_observed() {
         return Some(Refusal::BeingProcessed(name.to_owned()));
     }
@@ -137,7 +141,10 @@ fn refusal(budget: &PodDisruptionBudget, name: &str) -> Option<Refusal> {
         return Some(Refusal::SyncFailed(name.to_owned(), message.to_owned()));
     }
     let (desired, healthy) = (budget.desired_healthy, budget.current_healthy);
-    Some(Refusal::NoneAllowed { budget: name.to_owned(), desired, healthy })
+    // One that lacks healthy pods waits for those, whoever made it.
+    let all = budget.expected_pods > 0 && desired >= budget.expected_pods;
+    let operator = Operator::of_budget(budget).or(operator).filter(|_| all);
+    Some(Refusal::NoneAllowed { budget: name.to_owned(), desired, healthy, operator })
 }
 
 crate::api::names! {
@@ -236,7 +243,7 @@ fn judge(
 ) -> (Verdict, String, String) {
     let (expected, desired, healthy) = (budget.expected_pods, budget.desired_healthy, budget.current_healthy);
     let name = budget.metadata.full_name();
-    match refusal(budget, &name) {
+    match refusal(budget, &name, operator) {
         None => {
             let pods = takers(entries);
             (Verdict::Waves, format!("{pods} here, {} may go at a time", budget.disruptions_allowed), String::new())

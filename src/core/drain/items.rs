@@ -32,6 +32,7 @@ enum File {
     Evictions,
     Eviction,
     Nights,
+    Cases,
 }
 
 impl File {
@@ -53,6 +54,7 @@ impl File {
             Self::Evictions => include_str!("../../engine/drive/evictions/tests.rs"),
             Self::Eviction => include_str!("../../engine/execute/eviction/tests.rs"),
             Self::Nights => include_str!("../../sim/night/tests/drains.rs"),
+            Self::Cases => include_str!("../../../tests/cluster/cases/drain_waits.rs"),
         }
     }
 }
@@ -116,7 +118,7 @@ const ITEMS: &[(u32, &str, Shown)] = &[
     (58, "a node whose kubelet is gone", Missing("it is named as the reason; the grace is not shortened and the pod not skipped")),
     (59, "critical pods go after the others", Here(File::Next, WHO)),
     (61, "a database of one instance: what helps is told", Here(File::Budgets, VERDICTS)),
-    (62, "the primary of a database moves first", Missing("its budget keeps it until then; status.currentPrimary is not read")),
+    (62, "the primary of a database moves first", Elsewhere(File::Cases, "operator_moves_the_primary")),
     (63, "volumes are detached before the node goes down", Elsewhere(File::AttachmentsGate, "the_table")),
     (65, "a replacement before the eviction", Missing("there is no surge")),
     (66, "a failed drain leaves no cordon of ours", Here(File::BeforeCommit, ENDS)),

@@ -107,7 +107,7 @@ fn after(at: Timestamp, seconds: i64) -> Timestamp {
 fn wake(why: &Wait) -> Option<Timestamp> {
     match why {
         // From then on it is called stuck.
-        Wait::Ending { due } => Some(after(*due, STUCK_SECONDS)),
+        Wait::Ending { due, .. } => Some(after(*due, STUCK_SECONDS)),
         other => other.until(),
     }
 }
@@ -130,6 +130,10 @@ fn ready<'v, 'a>(entry: &'v Entry<'a>, view: &View<'a>, answers: &Answers, now: 
     if let Some(why) = answers.pod_waits(uid(entry), view.pods_at, now) {
         return Ready::Waits(why);
     }
+    if let Some((times, until)) = answers.is_back(&pod.metadata, now) {
+        let tolerates_cordon = pod.place.tolerates_cordon;
+        return Ready::Waits(Wait::Back { times, tolerates_cordon, until });
+    }
     let leave = leave(entry);
     if let Leave::No(why) = leave {
         return Ready::Waits(Wait::Budget(why));
@@ -143,7 +147,8 @@ fn ready<'v, 'a>(entry: &'v Entry<'a>, view: &View<'a>, answers: &Answers, now: 
 
 fn ending(pod: &Pod, due: Timestamp, kubelet_silent: bool, now: Timestamp) -> Wait {
     if now < after(due, STUCK_SECONDS) {
-        return Wait::Ending { due };
+        let finalizers = if now < due { Vec::new() } else { pod.finalizers.clone() };
+        return Wait::Ending { due, finalizers };
     }
     Wait::Stuck { due, finalizers: pod.finalizers.clone(), kubelet_silent }
 }

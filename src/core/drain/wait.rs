@@ -26,6 +26,8 @@ pub enum Wait {
     Ending {
         /// When its time is over.
         due: Timestamp,
+        /// Its finalizers, once its time is over: until then they keep nobody waiting.
+        finalizers: Vec<String>,
     },
     /// Its time is over for a minute and it is still there.
     Stuck {
@@ -68,6 +70,15 @@ pub enum Wait {
         name: String,
         /// What is awaited.
         why: String,
+    },
+    /// It was put on the node again after it was evicted.
+    Back {
+        /// How often.
+        times: u32,
+        /// It tolerates the cordon; otherwise it is bound to the node past the scheduler.
+        tolerates_cordon: bool,
+        /// When it is evicted again.
+        until: Timestamp,
     },
     /// Another database cluster is on the move.
     Database {
@@ -112,7 +123,7 @@ impl Wait {
     #[must_use]
     pub fn lead(&self) -> String {
         match self {
-            Self::Ending { due } => format!("is ending, due {due}"),
+            Self::Ending { due, .. } => format!("is ending, due {due}"),
             Self::Stuck { due, .. } => format!("is stuck: it should have ended by {due}"),
             Self::OnItsWay | Self::Asked => "is asked to go".to_owned(),
             Self::Accepted => "was asked to go".to_owned(),
@@ -123,6 +134,7 @@ impl Wait {
             Self::Refused { budget: Some(budget), .. } => format!("was refused by budget {budget}"),
             Self::Refused { budget: None, .. } => "was refused by its budget".to_owned(),
             Self::StatefulSet { name, .. } => format!("waits for StatefulSet {name}"),
+            Self::Back { .. } => "is on the node again after its eviction".to_owned(),
             Self::Database { first } => format!("waits for database cluster {first}"),
             Self::Throttled { .. } => "waits: the API server asks for less".to_owned(),
             Self::NamespaceTerminating => "waits for the deletion of its namespace".to_owned(),
@@ -134,11 +146,13 @@ impl Wait {
     /// The rest; empty where there is none.
     #[must_use]
     pub fn detail(&self) -> String {
+        let of = |finalizers: &[String]| format!("it has the finalizers {}", finalizers.join(", "));
         match self {
+            Self::Ending { finalizers, .. } if !finalizers.is_empty() => of(finalizers),
             Self::Stuck { finalizers, kubelet_silent, .. } => {
                 let mut told = Vec::new();
                 if !finalizers.is_empty() {
-                    told.push(format!("it has the finalizers {}", finalizers.join(", ")));
+                    told.push(of(finalizers));
                 }
                 if *kubelet_silent {
                     told.push("the node's kubelet is silent, so nothing ends it".to_owned());
@@ -151,6 +165,15 @@ impl Wait {
             Self::Budget(refusal) => refusal.detail(),
             Self::Refused { message, .. } | Self::Failed { message, .. } => message.trim_end_matches('.').to_owned(),
             Self::StatefulSet { why, .. } => why.clone(),
+            Self::Back { times, tolerates_cordon, .. } => {
+                let count = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+                let why = if *tolerates_cordon {
+                    "it tolerates the cordon: take that toleration away, or scale it down"
+                } else {
+                    "it is put here without the scheduler"
+                };
+                format!("evicted {count}, and {why}")
+            }
             _ => String::new(),
         }
     }
@@ -159,7 +182,10 @@ impl Wait {
     #[must_use]
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::Refused { until, .. } | Self::Throttled { until } | Self::Failed { until, .. } => Some(*until),
+            Self::Refused { until, .. }
+            | Self::Throttled { until }
+            | Self::Back { until, .. }
+            | Self::Failed { until, .. } => Some(*until),
             _ => None,
         }
     }

@@ -122,7 +122,9 @@ fn line(waiting: &Waiting, before: &[String], now: &str) -> String {
 fn is_held(line: &str, name: &str) -> bool {
     let says = line.strip_prefix(name).and_then(|rest| rest.strip_prefix(' '));
     says.is_some_and(|says| {
-        ["was refused", "was denied", "was not evicted", "is blocked"].iter().any(|one| says.starts_with(one))
+        ["was refused", "was denied", "was not evicted", "is blocked", "is on the node again"]
+            .iter()
+            .any(|one| says.starts_with(one))
     })
 }
 
@@ -190,6 +192,13 @@ mod tests {
             ),
             ("asked once more", of(Wait::Asked), vec![same], same),
             (
+                "back once more",
+                of(Wait::Back { times: 2, tolerates_cordon: true, until: at(now) }),
+                vec!["shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted once"],
+                "shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted 2 times, and it \
+                 tolerates the cordon: take that toleration away, or scale it down",
+            ),
+            (
                 "asked for the first time",
                 of(Wait::Asked),
                 vec![],
@@ -201,7 +210,18 @@ mod tests {
                 vec!["shop/web-0 waits for its turn, since 2026-11-30T01:00:00Z"],
                 "shop/web-0 is asked to go, since 2026-11-30T01:00:09Z",
             ),
-            ("ending", of(Wait::Ending { due: at(now) }), vec![], "shop/web-0 is ending, due 2026-11-30T01:00:09Z"),
+            (
+                "ending",
+                of(Wait::Ending { due: at(now), finalizers: vec![] }),
+                vec![],
+                "shop/web-0 is ending, due 2026-11-30T01:00:09Z",
+            ),
+            (
+                "ending, past its time",
+                of(Wait::Ending { due: at(now), finalizers: vec!["x".into()] }),
+                vec![],
+                "shop/web-0 is ending, due 2026-11-30T01:00:09Z: it has the finalizers x",
+            ),
             (
                 "stuck",
                 of(Wait::Stuck { due: at(now), finalizers: vec!["x".into()], kubelet_silent: false }),

@@ -118,8 +118,9 @@ async fn budget_backs_out(cluster: Arc<Cluster>) -> Result<()> {
     ensure!(node["metadata"]["annotations"]["maint.dev/owner"].is_null(), "owner left");
     let log = cluster.audit_since(&mark)?;
     evicted(&log, &going)?;
+    // The budget is asked before its pods are, so that none is sent that must be refused.
     let shop = log.evictions().into_iter().filter(|entry| entry.namespace == "case-run").collect::<Vec<_>>();
-    ensure!(!shop.is_empty() && shop.iter().all(|entry| entry.code == 429), "{shop:?}");
+    ensure!(shop.is_empty(), "{shop:?}");
     let changes = (log.cordons(NODE).len(), log.uncordons(NODE).len(), reboots(&log));
     ensure!(changes == (1, 1, 0), "cordons, uncordons, action pods: {changes:?}");
     ensure!(log.deletes("pods").is_empty(), "deleted around the budget: {:?}", log.deletes("pods"));

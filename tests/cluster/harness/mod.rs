@@ -3,10 +3,12 @@
 //! `Cluster::up` brings it up; `power`, `tunnels` and the like are its verbs (`verbs.rs`), `reset` (`reset.rs`) puts it back
 //! to healthy. Everything ends with `shutdown`, also on Ctrl-C.
 
+pub mod admission;
 pub mod answerer;
 pub mod audit;
 pub mod binaries;
 pub mod client;
+pub mod cnpg;
 pub mod control_plane;
 pub mod etcd_voter;
 pub mod garble;

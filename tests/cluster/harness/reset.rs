@@ -8,7 +8,7 @@ use super::etcd_voter::Voter;
 use super::net::NODES;
 use super::objects::{self, CASE_LABEL};
 use super::proxy::Tunnel;
-use super::{Cluster, node_name, wait};
+use super::{Cluster, admission, node_name, wait};
 
 /// Everything of maint's own that a case may have left in here is deleted.
 const MAINT_GROUP: &str = "/apis/maint.dev/v1alpha1";
@@ -101,6 +101,14 @@ async fn clean_node(client: &Client, i: usize) -> Result<()> {
 
 /// Budgets first, controllers before their pods, so that nothing comes back.
 async fn empty_namespace(client: &Client, name: &str, at_once: &Value) -> Result<()> {
+    let pods = format!("/api/v1/namespaces/{name}/pods");
+    for pod in client.list(&pods).await? {
+        let held = |finalizer: &Value| finalizer.as_str().is_some_and(|finalizer| finalizer.starts_with("test/"));
+        if pod["metadata"]["finalizers"].as_array().into_iter().flatten().any(held) {
+            let path = format!("{pods}/{}", pod["metadata"]["name"].as_str().unwrap_or(""));
+            client.merge(&path, &json!({ "metadata": { "finalizers": null } })).await?;
+        }
+    }
     for resource in [
         format!("/apis/policy/v1/namespaces/{name}/poddisruptionbudgets"),
         format!("/apis/apps/v1/namespaces/{name}/deployments"),
@@ -108,7 +116,7 @@ async fn empty_namespace(client: &Client, name: &str, at_once: &Value) -> Result
         format!("/apis/apps/v1/namespaces/{name}/statefulsets"),
         format!("/apis/batch/v1/namespaces/{name}/jobs"),
         format!("/apis/apps/v1/namespaces/{name}/replicasets"),
-        format!("/api/v1/namespaces/{name}/pods"),
+        pods,
     ] {
         client.delete(&resource, Some(at_once)).await?;
     }
@@ -132,9 +140,10 @@ async fn remove_installation(client: &Client, at_once: &Value) -> Result<()> {
 
 async fn remove_case_objects(client: &Client) -> Result<()> {
     let at_once = json!({ "gracePeriodSeconds": 0, "propagationPolicy": "Background" });
-    for namespace in
-        client.list(&format!("/api/v1/namespaces?labelSelector={}", CASE_LABEL.replace('/', "%2F"))).await?
-    {
+    let of_cases = format!("labelSelector={}", CASE_LABEL.replace('/', "%2F"));
+    // First what could refuse the rest.
+    client.delete(&format!("{}?{of_cases}", admission::WEBHOOKS), None).await?;
+    for namespace in client.list(&format!("/api/v1/namespaces?{of_cases}")).await? {
         let name = namespace["metadata"]["name"].as_str().unwrap_or("");
         empty_namespace(client, name, &at_once).await?;
         if namespace["metadata"]["deletionTimestamp"].is_null() {
@@ -146,9 +155,9 @@ async fn remove_case_objects(client: &Client) -> Result<()> {
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
         "/apis/rbac.authorization.k8s.io/v1/namespaces/maint/rolebindings",
         "/api/v1/namespaces/default/serviceaccounts",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     ] {
-        let labelled = format!("labelSelector={}", CASE_LABEL.replace('/', "%2F"));
-        client.delete(&format!("{kind}?{labelled}"), None).await?;
+        client.delete(&format!("{kind}?{of_cases}"), None).await?;
     }
     remove_installation(client, &at_once).await?;
     client.delete(&format!("/api/v1/namespaces/{}/pods", objects::ACTIONS_NAMESPACE), Some(&at_once)).await?;

@@ -8,6 +8,8 @@ use super::super::testing::{Cluster, budget_document, look, now, of_set, pod_doc
 use super::*;
 use crate::config::Settings;
 
+mod back;
+
 /// The names that are asked, then who waits for what.
 fn told(found: &Next) -> String {
     let asked: Vec<&str> = found.send.iter().map(|one| one.name.as_str()).collect();
@@ -112,6 +114,14 @@ fn a_pod_whose_time_is_over_is_told_with_what_keeps_it() {
     );
     let rows: Vec<(&str, Value, bool, i64, &str)> = vec![
         ("not yet", ending("a", 0), true, 59, "a is ending, due 2026-11-30T01:00:00Z"),
+        ("a finalizer, in its time", finalizer.clone(), true, -1, "a is ending, due 2026-11-30T01:00:00Z"),
+        (
+            "a finalizer, past its time",
+            finalizer.clone(),
+            true,
+            0,
+            "a is ending, due 2026-11-30T01:00:00Z: it has the finalizers example.com/x",
+        ),
         (
             "a minute",
             ending("a", 0),

@@ -177,6 +177,28 @@ const ROWS: &[Row] = &[
         wanted: &[says("kubelet-reachability", "KubeletUnhealthy", "Node worker1", THROUGH_3, "unhealthy: ...")],
     },
     Row {
+        name: "check::budget_that_never_allows",
+        spoil: |cluster| Box::pin(stubborn_budget(cluster)),
+        wanted: &[says(
+            "disruption-budgets",
+            "DisruptionBudgetPermanent",
+            "PodDisruptionBudget case-check/shop",
+            "status.disruptionsAllowed",
+            "0",
+        )],
+    },
+    Row {
+        name: "check::pod_that_nothing_brings_back",
+        spoil: |cluster| Box::pin(lone_pod(cluster)),
+        wanted: &[says(
+            "workloads",
+            "PodWithoutController",
+            "Pod case-check/alone",
+            "metadata.ownerReferences",
+            "none",
+        )],
+    },
+    Row {
         name: "check::target_on_hold",
         spoil: |cluster| Box::pin(kubectl(cluster, &["annotate", "node", "worker2", HOLD])),
         wanted: &[says(
@@ -279,6 +301,29 @@ async fn not_ready(cluster: Arc<Cluster>) -> Result<()> {
         Ok(condition(&node, "Ready").is_some_and(|ready| ready["status"] == "Unknown").then_some(()))
     })
     .await
+}
+
+/// It wants all pods of its Deployment, some of them on each node.
+async fn stubborn_budget(cluster: Arc<Cluster>) -> Result<()> {
+    cluster.namespace("case-check").await?;
+    cluster.deployment("case-check", "shop", 6, &json!({})).await?;
+    let client = cluster.client(1).await?;
+    let budget = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "shop" },
+        "spec": { "minAvailable": 6, "selector": { "matchLabels": { "app": "shop" } } } });
+    let budgets = "/apis/policy/v1/namespaces/case-check/poddisruptionbudgets";
+    client.create(budgets, &budget).await?;
+    wait::until(wait::CONTROLLERS, "the budget to count its pods", || async {
+        let status = client.get(&format!("{budgets}/shop")).await?["status"].clone();
+        Ok((status["currentHealthy"] == 6 && status["disruptionsAllowed"] == 0).then_some(()))
+    })
+    .await
+}
+
+async fn lone_pod(cluster: Arc<Cluster>) -> Result<()> {
+    cluster.namespace("case-check").await?;
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "alone" },
+        "spec": { "nodeName": "worker2", "containers": [{ "name": "main", "image": "test" }] } });
+    cluster.client(1).await?.create("/api/v1/namespaces/case-check/pods", &pod).await.map(drop)
 }
 
 async fn learner(cluster: Arc<Cluster>) -> Result<()> {

@@ -87,6 +87,19 @@ const ROWS: &[Row] = &[
         source: "daemon-sets",
         gates: &["exclusive", "kured"],
     },
+    // DNS needs none of them: its Service and slices name the endpoints.
+    Row {
+        name: "check::pods_forbidden",
+        resource: "pods",
+        source: "target-pods",
+        gates: &["disruption-budgets", "workloads"],
+    },
+    Row {
+        name: "check::budgets_forbidden",
+        resource: "poddisruptionbudgets",
+        source: "pod-disruption-budgets",
+        gates: &["disruption-budgets"],
+    },
     Row {
         name: "check::attachments_forbidden",
         resource: "volumeattachments",
@@ -142,11 +155,7 @@ const GARBLES: &[(&str, Garble, &str)] = &[
 pub fn cases() -> Vec<Case> {
     let forbidden = ROWS.iter().map(|row| case(row.name, |cluster| forbidden(cluster, row)));
     let garbled = GARBLES.iter().map(|(name, how, value)| case(name, |cluster| garbled(cluster, *how, value)));
-    let others = [
-        case("check::pods_are_not_needed", pods_not_needed),
-        case("check::probes_forbidden", probes_forbidden),
-        case("check::objects_are_odd", odd_objects),
-    ];
+    let others = [case("check::probes_forbidden", probes_forbidden), case("check::objects_are_odd", odd_objects)];
     forbidden.chain(garbled).chain(others).collect()
 }
 
@@ -211,14 +220,6 @@ async fn account_without(cluster: &Cluster, resource: &str) -> Result<std::path:
 async fn forbidden(cluster: Arc<Cluster>, row: &'static Row) -> Result<()> {
     let kubeconfig = account_without(&cluster, row.resource).await?;
     expect_unread(&check(&cluster, &kubeconfig, &["worker2"]).await?, row, "forbidden")
-}
-
-/// The DNS Service and its slices name the endpoints; pods are only asked where there is no Service.
-async fn pods_not_needed(cluster: Arc<Cluster>) -> Result<()> {
-    let kubeconfig = account_without(&cluster, "pods").await?;
-    check(&cluster, &kubeconfig, &["worker2"]).await?.stops(0, "unknown")?;
-    row_done();
-    Ok(())
 }
 
 async fn probes_forbidden(cluster: Arc<Cluster>) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The node's pods: they get an address and become ready, end when deleted, finish, or make the node reboot.
 //!
 //! Annotations steer a pod: `test/start-seconds` until it runs (0.2), `test/terminate` seconds that it needs to end (0.3),
-//! `test/run-seconds` after which it has succeeded, `test/ready: "false"` keeps it unready, `test/reboot-seconds` (8) for
-//! how long a pod that reboots its node keeps it down.
+//! `test/run-seconds` after which it has succeeded, `test/finish: "true"` makes a running one succeed,
+//! `test/ready: "false"` keeps it unready, `test/reboot-seconds` (8) for how long a pod that reboots its node keeps it down.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -92,6 +92,8 @@ fn handle(shared: &Arc<Shared>, pod: Value, restarted: bool, known: &mut Known, 
     } else if matches!(phase, "Succeeded" | "Failed") {
     } else if known.started.insert(uid) {
         tasks.spawn(async move { start(&shared, pod, restarted).await });
+    } else if phase == "Running" && annotation(&pod, "test/finish") == Some("true") {
+        tasks.spawn(async move { succeed(&shared, &pod).await });
     } else if phase == "Running" && is_ready(&pod) != wanted_ready(&pod) {
         // The node was declared unreachable and its pods unready, or the annotation changed.
         tasks.spawn(async move { write_running(&shared, &pod, 0).await });
