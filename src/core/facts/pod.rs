@@ -50,7 +50,6 @@ impl Pod {
         id: SourceId::TargetPods,
         namespaces: Namespaces::OnTarget,
         label_selector: None,
-        max_age_seconds: 10,
         ..<Self as Source>::SPEC
     };
     /// The row of the pods that act on nodes.
