@@ -99,7 +99,8 @@ impl Seen {
             }
             let budgets = views::changes(step, "policy", "poddisruptionbudgets");
             for change in budgets.filter(|change| change.key.name == called) {
-                let allowed = change.after.as_ref().and_then(|budget| budget.at("/status/disruptionsAllowed")?.as_i64());
+                let allowed =
+                    change.after.as_ref().and_then(|budget| budget.at("/status/disruptionsAllowed")?.as_i64());
                 if allowed.is_some_and(|allowed| allowed > 0) {
                     seen.allows.push(step.at);
                 }
@@ -136,6 +137,17 @@ fn seconds(from: Timestamp, until: Timestamp) -> f64 {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().expect("some")
+}
+
+/// When the record left Draining.
+fn drained(history: &History) -> Timestamp {
+    let left = |step: &&crate::trace::Step| {
+        views::changes(step, "maint.dev", "maintenances").any(|change| {
+            let phase = |record: &Option<Arc<Value>>| record.as_deref().map(|record| views::phase(record).to_owned());
+            phase(&change.before).as_deref() == Some("Draining") && phase(&change.after).as_deref() != Some("Draining")
+        })
+    };
+    history.steps.iter().find(left).expect("it was drained").at
 }
 
 /// Requests of the service in that time, renewals of the Lease apart, by what they ask.
@@ -181,7 +193,10 @@ fn a_drain_is_nearly_as_fast_as_its_pods_and_asks_little_more_than_evictions() {
         println!("figure drain.sim.{name}.limit {best:.2} s");
         println!("figure drain.sim.{name}.ratio_limit {:.2} x", took / best);
         println!("figure drain.sim.{name}.requests {count} requests");
+        let noticed = seconds(last, drained(&night.history));
+        println!("figure drain.sim.{name}.noticed {noticed:.2} s");
         println!("{kinds:#?}");
+        assert!(noticed < 1.0, "{name}: that all were gone was seen {noticed:.2} s later");
         if took > best * limit || count > *most {
             wrong.push(format!("{name}: {took:.2} s, at best {best:.2} s; {count} requests"));
         }
