@@ -70,12 +70,7 @@ pub(super) fn draining(run: &mut Run<'_>) {
         Drained::Empty => run.enter(Phase::Acting, "drained"),
         Drained::Unknown => run.look_again_in(SOON_SECONDS),
         // When to look again is said already.
-        Drained::Goes(next, awaits) => {
-            run.awaits = Some(awaits);
-            if !next.is_empty() {
-                run.act(Act::Evict(next));
-            }
-        }
+        Drained::Goes(next, awaits) => drain::go_on(run, next, awaits),
         Drained::Never(why) => run.back_out(Outcome::EvictionsRefused, Phase::Failed, why),
     }
 }

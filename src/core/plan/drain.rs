@@ -1,5 +1,6 @@
 //! Which pods go next, and what the record says of it. What may go is decided in [`crate::drain`].
 
+use super::Act;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS};
 use super::time::{parse_time, stamp};
 use crate::api::record::DrainRecord;
@@ -52,6 +53,14 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     match found.fatal {
         Some(why) => Drained::Never(why),
         None => Drained::Goes(found.send, found.awaits),
+    }
+}
+
+/// The gates agree: these go, and the drain waits for that.
+pub(super) fn go_on(run: &mut Run<'_>, next: Vec<Eviction>, awaits: Awaits) {
+    run.awaits = Some(awaits);
+    if !next.is_empty() {
+        run.act(Act::Evict(next));
     }
 }
 
