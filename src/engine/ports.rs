@@ -58,6 +58,12 @@ impl Wanted {
 pub trait Observe: Send + Sync {
     /// One view of the cluster, as fresh as it can be had.
     fn observe(&self, wanted: &Wanted) -> impl Future<Output = Facts> + Send;
+
+    /// The same, but of nodes it is enough to read the one that the question is about: for what is asked often, in a
+    /// cluster of any size.
+    fn observe_around(&self, wanted: &Wanted) -> impl Future<Output = Facts> + Send {
+        self.observe(wanted)
+    }
 }
 
 /// Lists objects page by page.

@@ -107,7 +107,7 @@ const ITEMS: &[(u32, &str, Shown)] = &[
     (43, "after a failed drain nobody starts again at once", Elsewhere(File::WindowGate, "answers")),
     (45, "no drain while another node is down", Elsewhere(File::NodesGate, "the_others_before_the_act")),
     (46, "an answer that is not known is no success", Here(File::Next, ANSWERS)),
-    (47, "a pod that waits holds no place", Elsewhere(File::Evictions, "one_of_a_lane_is_on_its_way_and_an_answer_is_told_at_once")),
+    (47, "a pod that waits holds no place", Elsewhere(File::Evictions, "one_of_a_lane_is_on_its_way_and_a_refusal_is_told_at_once")),
     (49, "somebody else's cordon is not taken off", Here(File::BeforeCommit, NODE)),
     (50, "putting back is tried until it is done", Here(File::BeforeCommit, ENDS)),
     (51, "a pinned pod is named", Here(File::Warnings, "what_a_person_should_know")),

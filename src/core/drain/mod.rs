@@ -10,6 +10,7 @@
 
 mod answer;
 mod answers;
+mod awaits;
 mod budgets;
 mod classify;
 mod next;
@@ -30,6 +31,7 @@ mod testing;
 
 pub use answer::{Answer, Answered, Eviction, Lane};
 pub use answers::Answers;
+pub use awaits::Awaits;
 pub use budgets::{BudgetLook, Leave, Refusal, Verdict};
 pub use classify::{Class, Never, Stay};
 pub use next::{MOST_IN_A_STEP, Next, next};

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Eviction, Lane};
 use super::answers::Answers;
+use super::awaits::Awaits;
 use super::budgets::{Leave, Refusal, leave};
 use super::classify::Class;
 use super::operator::database_cluster;
@@ -31,6 +32,8 @@ pub struct Next {
     pub waiting: Vec<Waiting>,
     /// How many of them are ending.
     pub ending: usize,
+    /// What is worth another look.
+    pub awaits: Awaits,
     /// When to look again although nothing changed in the cluster; none: only a change helps.
     pub wake_at: Option<Timestamp>,
     /// No eviction will ever be accepted: a right is missing, or the API server does not understand us.
@@ -56,7 +59,7 @@ pub fn next(view: &View<'_>, answers: &Answers, now: Timestamp) -> Next {
         let why = match state {
             Ready::Waits(why) => why,
             Ready::Goes(entry, leave) => {
-                let behind = turn.filter(|turn| wave_of(entry).is_some_and(|wave| wave > *turn));
+                let behind = turn.filter(|turn| entry.wave().is_some_and(|wave| wave > *turn));
                 match behind {
                     Some(first) => Wait::Wave { first },
                     None if found.fatal.is_some() => Wait::Turn,
@@ -79,18 +82,13 @@ pub fn next(view: &View<'_>, answers: &Answers, now: Timestamp) -> Next {
             why,
         });
     }
+    let reasons: Vec<_> = going.iter().copied().zip(found.waiting.iter().map(|one| &one.why)).collect();
+    found.awaits = Awaits::of(&reasons);
     found
 }
 
 fn uid<'e>(entry: &'e Entry<'_>) -> &'e str {
     &entry.pod.metadata.uid
-}
-
-const fn wave_of(entry: &Entry<'_>) -> Option<Wave> {
-    match entry.class {
-        Class::Goes(wave) => Some(wave),
-        _ => None,
-    }
 }
 
 fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
@@ -160,7 +158,7 @@ fn turn(going: &[&Entry<'_>], states: &[Ready<'_, '_>]) -> Option<Wave> {
     let mut last_but_own: Option<Wave> = None;
     for (entry, state) in going.iter().zip(states) {
         // Those that never go hold up what comes after everything: the wave of ordinary pods is theirs.
-        let wave = wave_of(entry).unwrap_or_else(|| Wave::of(entry.pod, &entry.treatment, ""));
+        let wave = entry.wave().unwrap_or_else(|| Wave::of(entry.pod, &entry.treatment, ""));
         let held = matches!(state, Ready::Waits(why) if why.is_budget());
         if !held {
             first = Some(first.map_or(wave, |first| first.min(wave)));

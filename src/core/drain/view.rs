@@ -8,6 +8,7 @@ use super::answer::Lane;
 use super::classify::{Class, DaemonSets, classify};
 use super::operator::Operator;
 use super::rules::Treatment;
+use super::waves::Wave;
 use crate::api::Action;
 use crate::config::Settings;
 use crate::facts::{
@@ -60,6 +61,16 @@ pub struct Entry<'a> {
     pub lane: Lane,
     /// Whose pod it is.
     pub operator: Option<Operator>,
+}
+
+impl Entry<'_> {
+    /// The wave in which it goes; none where it does not go by itself.
+    pub(super) const fn wave(&self) -> Option<Wave> {
+        match self.class {
+            Class::Goes(wave) => Some(wave),
+            _ => None,
+        }
+    }
 }
 
 /// What is known of StatefulSets and ReplicaSets.
@@ -234,10 +245,6 @@ impl<'a> View<'a> {
 }
 
 /// The order in which pods go: by wave, within it by ascending priority, then by name.
-fn place<'e>(entry: &'e Entry<'_>) -> (Option<super::Wave>, i64, &'e str, &'e str) {
-    let wave = match &entry.class {
-        Class::Goes(wave) => Some(*wave),
-        _ => None,
-    };
-    (wave, entry.pod.priority, &entry.pod.metadata.namespace, &entry.pod.metadata.name)
+fn place<'e>(entry: &'e Entry<'_>) -> (Option<Wave>, i64, &'e str, &'e str) {
+    (entry.wave(), entry.pod.priority, &entry.pod.metadata.namespace, &entry.pod.metadata.name)
 }

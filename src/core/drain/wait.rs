@@ -119,6 +119,18 @@ impl Wait {
         matches!(self, Self::Budget(_) | Self::Refused { .. })
     }
 
+    /// It is on its way out, as far as is known.
+    #[must_use]
+    pub const fn is_leaving(&self) -> bool {
+        self.is_asked() || matches!(self, Self::Ending { .. } | Self::Stuck { .. })
+    }
+
+    /// It is asked to go, and the list does not show what came of it.
+    #[must_use]
+    pub const fn is_asked(&self) -> bool {
+        matches!(self, Self::Asked | Self::OnItsWay | Self::Accepted)
+    }
+
     /// The part that stays the same while it waits for the same thing.
     #[must_use]
     pub fn lead(&self) -> String {

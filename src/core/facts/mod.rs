@@ -16,6 +16,7 @@ pub mod longhorn;
 mod maintenance;
 mod node;
 mod observation;
+mod overlay;
 mod pod;
 mod pod_disruption_budget;
 mod read;

@@ -70,8 +70,7 @@ pub(super) fn draining(run: &mut Run<'_>) {
         Drained::Empty => run.enter(Phase::Acting, "drained"),
         Drained::Unknown => run.look_again_in(SOON_SECONDS),
         // When to look again is said already.
-        Drained::Waiting => {}
-        Drained::Evict(next) => run.act(Act::Evict(next)),
+        Drained::Goes(next, awaits) => drain::go_on(run, next, awaits),
         Drained::Never(why) => run.back_out(Outcome::EvictionsRefused, Phase::Failed, why),
     }
 }

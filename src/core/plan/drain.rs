@@ -1,9 +1,10 @@
 //! Which pods go next, and what the record says of it. What may go is decided in [`crate::drain`].
 
+use super::Act;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS};
 use super::time::{parse_time, stamp};
 use crate::api::record::DrainRecord;
-use crate::drain::{DrainPlan, Eviction, Next, Question, View, Wait, Waiting, WarningKind, next};
+use crate::drain::{Awaits, DrainPlan, Eviction, Next, Question, View, Wait, Waiting, WarningKind, next};
 
 /// Names kept of who is still there.
 const MAX_WAITING: usize = 20;
@@ -18,10 +19,8 @@ pub(super) enum Drained {
     Unknown,
     /// Nothing that must go is left.
     Empty,
-    /// Nobody is asked now.
-    Waiting,
-    /// These are evicted now.
-    Evict(Vec<Eviction>),
+    /// These are evicted now, none where all only wait, and for what.
+    Goes(Vec<Eviction>, Awaits),
     /// No eviction will ever be accepted.
     Never(String),
 }
@@ -44,19 +43,38 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     if found.waiting.is_empty() {
         return Drained::Empty;
     }
-    run.waits_for_budgets = found.waiting.iter().any(|one| one.why.is_parked());
-    let moves = |one: &Waiting| {
-        matches!(one.why, Wait::Ending { .. } | Wait::Stuck { .. } | Wait::Asked | Wait::Accepted | Wait::OnItsWay)
-    };
-    let soon = found.waiting.iter().any(moves);
-    run.look_again_in(if soon { SOON_SECONDS } else { PARKED_SECONDS });
+    run.look_again_in(pace(&found.waiting, run.input.watched));
+    if let Some(deadline) = parse_time(run.status.deadline.as_ref()) {
+        run.wake_at = run.wake_at.min(deadline.max(run.input.now));
+    }
     if let Some(at) = found.wake_at {
         run.wake_at = run.wake_at.min(at.max(run.input.now));
     }
     match found.fatal {
         Some(why) => Drained::Never(why),
-        None if found.send.is_empty() => Drained::Waiting,
-        None => Drained::Evict(found.send),
+        None => Drained::Goes(found.send, found.awaits),
+    }
+}
+
+/// The gates agree: these go, and the drain waits for that.
+pub(super) fn go_on(run: &mut Run<'_>, next: Vec<Eviction>, awaits: Awaits) {
+    run.awaits = Some(awaits);
+    if !next.is_empty() {
+        run.act(Act::Evict(next));
+    }
+}
+
+/// How soon to look again when nothing wakes. A watch tells when pods are gone; what comes of an eviction, and of a
+/// StatefulSet, only a look tells.
+fn pace(waiting: &[Waiting], watched: bool) -> i64 {
+    let any = |which: fn(&Wait) -> bool| waiting.iter().any(|one| which(&one.why));
+    let soon = any(|why| why.is_asked() || matches!(why, Wait::StatefulSet { .. }));
+    if soon || (!watched && any(Wait::is_leaving)) {
+        SOON_SECONDS
+    } else if waiting.iter().all(|one| one.why.is_leaving()) {
+        LOOK_SECONDS
+    } else {
+        PARKED_SECONDS
     }
 }
 

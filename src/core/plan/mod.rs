@@ -77,7 +77,7 @@ use jiff::Timestamp;
 use crate::api::record::{Maintenance, MaintenanceStatus};
 use crate::api::{Finding, Moment, Outcome, Phase};
 use crate::config::Settings;
-use crate::drain::Answers;
+use crate::drain::{Answers, Awaits};
 use crate::facts::Facts;
 
 pub use act::{Act, LockChange, SetLock};
@@ -86,7 +86,7 @@ pub use owned::owner_of;
 pub use run::phase_of;
 pub use seat::{OwnSeat, abstains};
 pub use time::{parse_time, stamp};
-pub use wanted::{Wanted, wanted};
+pub use wanted::{Wanted, wanted, wanted_again};
 
 use run::{Run, Target};
 
@@ -108,6 +108,8 @@ pub struct StepInput<'a> {
     pub answers: &'a Answers,
     /// Where our own pod runs; none where that is not known.
     pub seat: Option<&'a OwnSeat>,
+    /// A watch on the node's pods tells when they are gone: they need not be looked for every other second.
+    pub watched: bool,
     /// Now.
     pub now: Timestamp,
 }
@@ -121,8 +123,9 @@ pub struct Step {
     pub acts: Vec<Act>,
     /// When to look again at the latest.
     pub wake_at: Timestamp,
-    /// Some pod waits for a budget: a change of one is worth a look.
-    pub waits_for_budgets: bool,
+    /// What a drain waits for, where the gates agree to it: from then on, for a while, who goes next may be chosen anew
+    /// on what [`wanted_again`] says. None: only a whole look helps.
+    pub awaits: Option<Awaits>,
     /// The run is over and nothing of ours is left.
     pub done: bool,
     /// It may start, but not under this leader, whose pod runs on the target: another replica is to lead.

@@ -9,6 +9,7 @@ use super::{Act, FINALIZER, Step, StepInput, owned};
 use crate::api::record::{FindingRecord, Maintenance, MaintenanceStatus};
 use crate::api::{Action, Finding, GateId, Moment, Phase, Reason, Status, Strategy, Trigger};
 use crate::config::{RunSettings, Scope};
+use crate::drain::Awaits;
 use crate::facts::{Item, Listed, Node, Observation, Pod, Source};
 use crate::gates::{self, GateInput, HardStop, RunContext};
 use crate::state::Since;
@@ -34,7 +35,7 @@ pub(super) struct Run<'a> {
     pub(super) status: MaintenanceStatus,
     pub(super) acts: Vec<Act>,
     pub(super) wake_at: Timestamp,
-    pub(super) waits_for_budgets: bool,
+    pub(super) awaits: Option<Awaits>,
     pub(super) done: bool,
     pub(super) hand_over: bool,
     asked: Option<(Moment, Vec<Finding>)>,
@@ -71,7 +72,7 @@ impl<'a> Run<'a> {
             status,
             acts: Vec::new(),
             wake_at: after(input.now, LOOK_SECONDS),
-            waits_for_budgets: false,
+            awaits: None,
             done: false,
             hand_over: false,
             asked: None,
@@ -88,7 +89,7 @@ impl<'a> Run<'a> {
             status: self.status,
             acts: self.acts,
             wake_at: self.wake_at,
-            waits_for_budgets: self.waits_for_budgets,
+            awaits: self.awaits,
             done: self.done,
             hand_over: self.hand_over,
             asked: self.asked,

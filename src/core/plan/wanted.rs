@@ -6,6 +6,7 @@ use super::phase_of;
 use crate::api::record::Maintenance;
 use crate::api::{Action, Moment, Outcome, Phase, SourceId};
 use crate::config::Settings;
+use crate::drain::Awaits;
 use crate::gates;
 
 /// What the next step needs to know.
@@ -27,6 +28,19 @@ pub(super) const fn moment_of(phase: Phase) -> Option<Moment> {
         Phase::Settling => Some(Moment::Settle),
         Phase::BackingOut | Phase::Succeeded | Phase::Failed | Phase::Cancelled => None,
     }
+}
+
+/// What must be read anew before who goes next is chosen once more, on facts that are a few seconds old for the rest:
+/// the pods, their budgets, the StatefulSets whose pods go one at a time, whether somebody said halt, and of the nodes
+/// this one alone, where a person may have taken the cordon off.
+#[must_use]
+pub fn wanted_again(record: &Maintenance, awaits: &Awaits) -> Wanted {
+    let mut sources =
+        BTreeSet::from([SourceId::Nodes, SourceId::TargetPods, SourceId::PodDisruptionBudgets, SourceId::ConfigMaps]);
+    if awaits.sets {
+        sources.insert(SourceId::StatefulSets);
+    }
+    Wanted { sources, node: record.spec.node_name.clone() }
 }
 
 /// What must be read before [`super::step`] is called for this record.

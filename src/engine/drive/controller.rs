@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::aside::{Aside, Herald};
 use super::evictions::Evictions;
+use super::nudges::Nudges;
 use super::outbox::{Courier, Outbox};
 use super::pods::Pods;
 use super::records::Records;
@@ -164,6 +165,8 @@ where
                 herald: Herald::new(self.aside.clone()),
                 evictions: Evictions::default(),
                 pods: Pods::new(self.watches.clone(), record.spec.node_name.clone()),
+                nudges: Nudges::default(),
+                fresh: None,
             };
             let handle = self.env.tasks.spawn(driver.run());
             let watching = self.watch_node(&record.spec.node_name, Arc::clone(&wake));

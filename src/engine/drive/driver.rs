@@ -8,11 +8,14 @@ use jiff::SignedDuration;
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
+use maint_core::facts::Facts;
 use maint_core::plan::{self, Act, OwnSeat, Step, StepInput};
 use tokio::sync::{Mutex, Notify};
 
 use super::aside::Herald;
-use super::evictions::{Evictions, Wire};
+use super::evictions::{Evictions, VALID, Wire};
+use super::fresh::Fresh;
+use super::nudges::{Look, Nudges};
 use super::outbox::Outbox;
 use super::pods::Pods;
 use super::records::Records;
@@ -77,6 +80,10 @@ pub struct Driver<O, F, R> {
     pub(super) evictions: Evictions,
     /// What a watch shows of the node's pods.
     pub(super) pods: Pods,
+    /// What a drain waits for.
+    pub(super) nudges: Nudges,
+    /// The last whole look of a drain whose gates agreed.
+    pub(super) fresh: Option<Fresh>,
 }
 
 /// Waits between tries that failed, longer each time. Without jitter: one driver writes a record, so nobody else comes
@@ -88,6 +95,19 @@ fn retries() -> impl Iterator<Item = Duration> {
         .with_factor(2.0)
         .without_max_times()
         .build()
+}
+
+/// Whether a step changes nothing of a drain but its numbers, and acts by evictions alone. Those need not be written first:
+/// nothing else is ever done before it is written why, and none before it is written how many pods there were, since
+/// whoever takes over could not tell.
+fn only_numbers(record: &Maintenance, step: &Step) -> bool {
+    let same = |old: &MaintenanceStatus| {
+        (&old.phase, old.term) == (&step.status.phase, step.status.term)
+            && old.phase == Phase::Draining.as_str()
+            && old.drain.is_some()
+    };
+    let evicts = step.acts.iter().all(|act| matches!(act, Act::Evict(_)));
+    step.awaits.is_some() && evicts && !step.hand_over && !step.done && record.status.as_ref().is_some_and(same)
 }
 
 /// What the next turn of the loop does.
@@ -103,45 +123,47 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
     pub async fn run(mut self) -> DriverEnd {
         let lost = self.guard.child_token();
         let (ports, guard, clock) = (Arc::clone(&self.ports), self.guard.clone(), self.clock.clone());
-        let (evictions, pods, wake) = (self.evictions.clone(), self.pods.clone(), Arc::clone(&self.wake));
+        let (evictions, pods, nudges) = (self.evictions.clone(), self.pods.clone(), self.nudges.clone());
         let at_a_time = self.settings.run.parallel_evictions;
-        let wire = Wire { fenced: &ports.fenced, guard: &guard, clock: &clock, pods: &pods, at_a_time, wake: &wake };
-        let budget = || {
-            if evictions.waits_for_budget() {
-                wake.notify_one();
-            }
-        };
+        let wire =
+            Wire { fenced: &ports.fenced, guard: &guard, clock: &clock, pods: &pods, at_a_time, nudges: &nudges };
         tokio::select! {
             biased;
             () = lost.cancelled() => DriverEnd::LeaseLost,
             end = self.drive() => end,
             never = evictions.send(&wire) => match never {},
-            never = pods.keep(&clock, &wake, budget) => match never {},
+            never = pods.keep(&clock, &nudges) => match never {},
         }
     }
 
     async fn drive(&mut self) -> DriverEnd {
         let mut last_write: Option<Instant> = None;
         let mut retry = retries();
+        let mut look = Look::Whole;
         loop {
-            let wait = match self.turn(&mut last_write).await {
+            let wait = match self.turn(look, &mut last_write).await {
                 Turn::End(end) => return end,
                 Turn::WaitUntil(at) => {
                     retry = retries();
                     let wait = at.duration_since(self.clock.now());
                     Duration::try_from(wait).unwrap_or(Duration::ZERO)
                 }
-                Turn::Retry => retry.next().unwrap_or(RETRY.1),
+                Turn::Retry => {
+                    self.fresh = None;
+                    retry.next().unwrap_or(RETRY.1)
+                }
             };
-            tokio::select! {
+            look = tokio::select! {
                 biased;
-                () = self.wake.notified() => {}
-                () = self.clock.sleep(wait) => {}
-            }
+                () = self.wake.notified() => Look::Whole,
+                look = self.nudges.nudged() => look,
+                () = self.clock.sleep(wait) => Look::Again,
+            };
         }
     }
 
-    async fn turn(&mut self, last_write: &mut Option<Instant>) -> Turn {
+    async fn turn(&mut self, look: Look, last_write: &mut Option<Instant>) -> Turn {
+        self.nudges.begin();
         let record = match self.ports.records.get(&self.name).await {
             Ok(Some(record)) => record,
             Ok(None) => return Turn::End(DriverEnd::Gone),
@@ -157,10 +179,13 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let pending = plan::phase_of(&record) == Phase::Pending;
         let start = Arc::clone(&self.start);
         let _starting = if pending { Some(start.lock().await) } else { None };
-        let step = self.decide(&record, term).await;
-        if let Some(at) = self.write_later(&record, &step, *last_write) {
+        let step = self.decide(look, &record, term).await;
+        let only_numbers = only_numbers(&record, &step);
+        if only_numbers {
             self.act(&record, &step).await;
-            return Turn::WaitUntil(at.min(step.wake_at));
+            if let Some(at) = self.write_later(&record, &step, *last_write) {
+                return Turn::WaitUntil(at.min(step.wake_at));
+            }
         }
         let old = record.status.clone();
         let record = match self.write(record, step.status.clone(), last_write).await {
@@ -171,7 +196,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         if step.hand_over {
             return Turn::End(DriverEnd::HandOver);
         }
-        if let Some(turn) = self.act(&record, &step).await {
+        if !only_numbers && let Some(turn) = self.act(&record, &step).await {
             return turn;
         }
         if step.done && self.outbox.is_settled(record.status.as_ref(), self.clock.now()) {
@@ -180,20 +205,13 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         Turn::WaitUntil(step.wake_at)
     }
 
-    /// When a step is to be written that does not have to be written yet: within a second of the last write, the
-    /// numbers of a drain can wait, and its pods need not. Nothing but evictions is ever done before it is written why, and
-    /// none before it is written how many pods there were: whoever takes over could not tell.
+    /// When the numbers of a drain are to be written that do not have to be written yet: a second after the last write.
     fn write_later(&self, record: &Maintenance, step: &Step, last_write: Option<Instant>) -> Option<jiff::Timestamp> {
-        let old = record.status.as_ref()?;
-        let same = (&old.phase, old.term) == (&step.status.phase, step.status.term)
-            && old.phase == Phase::Draining.as_str()
-            && old.drain.is_some()
-            && !step.hand_over
-            && !step.done;
-        let evicts = step.acts.iter().all(|act| matches!(act, Act::Evict(_))) && !step.acts.is_empty();
         let ago = self.clock.instant().duration_since(last_write?);
-        let left = SignedDuration::try_from(WRITE_EVERY.checked_sub(ago)?).ok()?;
-        (same && evicts).then(|| self.clock.now().saturating_add(left).unwrap_or(jiff::Timestamp::MAX))
+        let left = WRITE_EVERY.checked_sub(ago).filter(|left| !left.is_zero())?;
+        let left = SignedDuration::try_from(left).ok()?;
+        let other = record.status.as_ref() != Some(&step.status);
+        other.then(|| self.clock.now().saturating_add(left).unwrap_or(jiff::Timestamp::MAX))
     }
 
     /// Does what a step asks for. Evictions are only handed over; every other act waits until none is on its way.
@@ -207,8 +225,9 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             Act::Evict(evictions) => Some(evictions.as_slice()),
             _ => None,
         });
-        self.evictions.ask(evictions.unwrap_or_default(), &self.clock);
-        self.evictions.park(step.waits_for_budgets);
+        let until = self.fresh.as_ref().map_or_else(|| self.clock.instant(), |fresh| fresh.at + VALID);
+        self.evictions.ask(evictions.unwrap_or_default(), until, &self.clock);
+        self.nudges.wait_for(step.awaits.as_ref());
         for act in &step.acts {
             tracing::info!(record = self.name, node = record.spec.node_name, act = act.as_str(), "Acting");
             if matches!(act, Act::Evict(_)) {
@@ -223,22 +242,56 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         None
     }
 
-    async fn decide(&mut self, record: &Maintenance, term: i64) -> Step {
+    /// Decides the next step, on as much of the world as is needed.
+    async fn decide(&mut self, look: Look, record: &Maintenance, term: i64) -> Step {
+        if look == Look::Again
+            && let Some(step) = self.decide_again(record, term).await
+        {
+            return step;
+        }
         let wanted = plan::wanted(record, &self.settings);
         let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node), every_pair: false };
         let facts = self.ports.observe.observe(&wanted).await;
-        let now = self.clock.now();
+        let step = self.step(record, &facts, term);
+        self.herald.looked(&facts, &step, &self.settings, self.clock.now());
+        self.fresh = Fresh::of(facts, record, &step, &self.clock);
+        step
+    }
+
+    /// Chooses anew who goes next, shortly after a whole look whose gates agreed. Whatever else would follow is decided on
+    /// a whole look; until then nothing more is sent.
+    async fn decide_again(&mut self, record: &Maintenance, term: i64) -> Option<Step> {
+        let mut fresh = self.fresh.take().filter(|fresh| fresh.serves(record, self.clock.instant()))?;
+        let wanted = plan::wanted_again(record, &fresh.awaits);
+        let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node), every_pair: false };
+        fresh.facts.overlay(self.ports.observe.observe_around(&wanted).await, &record.spec.node_name);
+        let mut step = self.step(record, &fresh.facts, term);
+        match &step.awaits {
+            Some(awaits) if only_numbers(record, &step) => {
+                step.wake_at = step.wake_at.min(fresh.look_at);
+                fresh.awaits = awaits.clone();
+                self.fresh = Some(fresh);
+                Some(step)
+            }
+            _ => {
+                self.evictions.ask(&[], self.clock.instant(), &self.clock);
+                None
+            }
+        }
+    }
+
+    fn step(&mut self, record: &Maintenance, facts: &Facts, term: i64) -> Step {
         let answers = self.evictions.answers();
         let mut step = plan::step(&StepInput {
             record,
-            facts: &facts,
+            facts,
             settings: &self.settings,
             term,
             answers: &answers,
             seat: self.seat.as_ref(),
-            now,
+            watched: self.pods.is_watching(),
+            now: self.clock.now(),
         });
-        self.herald.looked(&facts, &step, &self.settings, now);
         self.outbox.mark(&mut step.status.outbox);
         step
     }

@@ -1,8 +1,7 @@
 //! Evictions on their way: sent lane by lane, and each answer handed on at once.
 //!
 //! A step says what is to be sent; here it is only put on the wire: at most [`Wire::at_a_time`], at most one of a lane,
-//! and not longer than [`VALID`] after the step, whose gates were asked then. The next step replaces what has not been
-//! sent. What the API answered is remembered for the next step.
+//! and not longer than [`VALID`] after the gates were asked. The next step replaces what has not been sent. What the API answered is remembered for the next step.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -15,13 +14,14 @@ use std::time::Duration;
 use maint_core::drain::{Answer, Answered, Answers, Eviction, Lane};
 use tokio::sync::Notify;
 
+use super::nudges::Nudges;
 use super::pods::{Pods, Shown};
 use crate::execute::{Fenced, Seen};
 use crate::lead::LeaseGuard;
 use crate::runtime::{Clock, Instant};
 
-/// What a step asked for is sent within this time or not at all: as long as its gates may count as asked.
-const VALID: Duration = Duration::from_secs(10);
+/// What a step asked for is sent within this time of its gates or not at all: as long as they may count as asked.
+pub(super) const VALID: Duration = Duration::from_secs(10);
 /// A pod whose eviction came to nothing is not asked for again within this time, whatever a step says: the least pause that
 /// steps make themselves.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -57,8 +57,6 @@ struct State {
     refused: BTreeMap<String, Instant>,
     /// What the API answered, and what it did not answer yet.
     answers: Answers,
-    /// Some pod waits for a budget.
-    parked: bool,
 }
 
 /// What sending needs.
@@ -69,8 +67,8 @@ pub(super) struct Wire<'a, F> {
     pub(super) pods: &'a Pods,
     /// At most so many evictions are on their way at the same time (`[run] parallel_evictions`).
     pub(super) at_a_time: usize,
-    /// Woken by each answer.
-    pub(super) wake: &'a Notify,
+    /// Told of each answer.
+    pub(super) nudges: &'a Nudges,
 }
 
 impl Evictions {
@@ -78,15 +76,15 @@ impl Evictions {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be sent now; it replaces what has not been sent yet.
-    pub(super) fn ask(&self, evictions: &[Eviction], clock: &Clock) {
+    /// What is to be sent until then; it replaces what has not been sent yet.
+    pub(super) fn ask(&self, evictions: &[Eviction], until: Instant, clock: &Clock) {
         let now = clock.instant();
         let mut state = self.lock();
         state.refused.retain(|_, at| now.duration_since(*at) < AGAIN);
         let wanted = |one: &&Eviction| !state.in_flight.contains_key(&one.uid) && !state.refused.contains_key(&one.uid);
         let paused = state.not_before.is_some_and(|until| now < until);
         state.queue = if paused { VecDeque::new() } else { evictions.iter().filter(wanted).cloned().collect() };
-        state.until = Some(now + VALID);
+        state.until = Some(until);
         drop(state);
         self.0.asked.notify_one();
     }
@@ -102,17 +100,6 @@ impl Evictions {
         if state.in_flight.is_empty() {
             state.answers = Answers::default();
         }
-        state.parked = false;
-    }
-
-    /// Whether some pod waits for a budget, as the last step says.
-    pub(super) fn park(&self, parked: bool) {
-        self.lock().parked = parked;
-    }
-
-    /// Whether a change of a budget is worth a look.
-    pub(super) fn waits_for_budget(&self) -> bool {
-        self.lock().parked
     }
 
     /// Waits until none is on its way: whatever else is done to the node comes after them.
@@ -169,7 +156,6 @@ impl Evictions {
             Shown::Nothing => self.sent(wire, &eviction, Seen::Unknown).await,
         };
         self.landed(wire, eviction, answer);
-        wire.wake.notify_one();
     }
 
     /// Sends it. An answer that was lost is no reason to wait where the watch shows what came of it.
@@ -190,6 +176,7 @@ impl Evictions {
     fn landed<F>(&self, wire: &Wire<'_, F>, eviction: Eviction, answer: Option<Answer>) {
         let mut state = self.lock();
         state.in_flight.remove(&eviction.uid);
+        let (uid, told) = (eviction.uid.clone(), answer.clone());
         match answer {
             None => {
                 state.answers.not_sent(&eviction);
@@ -211,8 +198,10 @@ impl Evictions {
                 state.answers.note(Answered { eviction, answer, at: wire.clock.now() });
             }
         }
+        let idle = state.queue.is_empty() && state.in_flight.is_empty();
         drop(state);
         self.0.landed.notify_waiters();
+        wire.nudges.answered(&uid, told.as_ref(), idle);
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! A driver loops: read the record, read facts, decide ([`maint_core::plan::step`]), write the record, act, wait. It
 //! remembers nothing that matters: the next leader starts it anew and goes on with the same outcome. The controller
-//! only starts drivers and wakes them.
+//! only starts drivers and wakes them. While a node is drained, who goes next is chosen more often than the rest of
+//! the world is looked at (`runbooks/decisions/0016-light-looks.md`).
 
 mod aside;
 mod controller;
 mod driver;
 mod evictions;
+mod fresh;
 mod keeper;
+mod nudges;
 mod outbox;
 mod pods;
 mod records;

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+use super::nudges::Nudges;
 use super::watch::{Changed, Watched, Watches, watch as watch_changes, watch_whole};
 use crate::runtime::Clock;
 
@@ -67,8 +68,13 @@ impl Pods {
         }
     }
 
-    /// Watches while it is wanted. `gone` hears of each pod that went, `budget` of each budget that changed.
-    pub(super) async fn keep(&self, clock: &Clock, gone: &Notify, budget: impl Fn() + Send + Sync) -> Infallible {
+    /// Whether the watch shows the pods now.
+    pub(super) fn is_watching(&self) -> bool {
+        !self.shown.borrow().is_empty()
+    }
+
+    /// Watches while it is wanted. What it shows is told on: each pod that went, each budget that changed.
+    pub(super) async fn keep(&self, clock: &Clock, nudges: &Nudges) -> Infallible {
         let mut wanted = self.wanted.subscribe();
         loop {
             if wanted.wait_for(|wanted| *wanted).await.is_err() {
@@ -76,23 +82,24 @@ impl Pods {
             }
             let Some(watches) = &self.watches else { return std::future::pending().await };
             let on_node = Watched::PodsOn(self.node.clone());
-            let budgets = watch_changes(&**watches, clock, &Watched::Budgets, |_| budget());
-            let pods = watch_whole(&**watches, clock, &on_node, |event| self.heard(event, gone));
+            let budgets = watch_changes(&**watches, clock, &Watched::Budgets, |budget| nudges.budget(&budget));
+            let pods = watch_whole(&**watches, clock, &on_node, |event| self.heard(event, nudges));
             tokio::select! {
                 biased;
                 _ended = wanted.wait_for(|wanted| !*wanted) => {}
                 () = pods => {}
                 () = budgets => {}
             }
-            self.heard(None, gone);
+            self.heard(None, nudges);
         }
     }
 
-    fn heard(&self, event: Option<Changed>, gone: &Notify) {
+    fn heard(&self, event: Option<Changed>, nudges: &Nudges) {
         self.shown.send_if_modified(|shown| {
             let Some(Changed { uid, gone: went, asked: (_, deleting), .. }) = event else {
                 let some = !shown.is_empty();
                 shown.clear();
+                nudges.blind();
                 return some;
             };
             let now = match (went, deleting) {
@@ -104,7 +111,7 @@ impl Pods {
                 return false;
             }
             if went {
-                gone.notify_one();
+                nudges.gone(&uid);
             }
             shown.insert(uid, now) != Some(now)
         });

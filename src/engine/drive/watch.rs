@@ -40,6 +40,8 @@ pub struct Changed {
     /// What somebody else than the writer of its status can have changed: the generation (spec), and whether it is
     /// being deleted.
     pub asked: (i64, bool),
+    /// A budget that allows a disruption now (`status.disruptionsAllowed`).
+    pub allows: bool,
     /// Its annotations, but for what kubectl keeps there of whole objects.
     pub annotations: BTreeMap<String, String>,
 }
@@ -195,6 +197,8 @@ impl Changed {
         let name = metadata.get("name")?.as_str()?;
         let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
         let deleting = metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null());
+        let allowed = object.pointer("/status/disruptionsAllowed").and_then(Value::as_i64);
+        let allows = allowed.is_some_and(|allowed| allowed > 0);
         let annotations = metadata.get("annotations").and_then(Value::as_object).into_iter().flatten();
         let annotations = annotations
             .filter(|(key, _)| !key.starts_with("kubectl.kubernetes.io/"))
@@ -205,7 +209,7 @@ impl Changed {
             None => name.to_owned(),
         };
         let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Self { name, uid, gone, asked: (generation, deleting), annotations })
+        Some(Self { name, uid, gone, asked: (generation, deleting), allows, annotations })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use maint_core::api::SourceId;
 use maint_core::config::Settings;
 use maint_core::facts::{FailureKind, Item, Listed, Namespaces, Observation, Source, SourceSpec};
 
@@ -18,13 +19,22 @@ const SOURCE_SECONDS: u64 = 60;
 /// How often a list whose continue token expired is begun again.
 const MAX_RESTARTS: usize = 1;
 
-/// One source to be read: its row, and the node whose objects are wanted where the row asks for one.
+/// The node that a reading is about.
+#[derive(Clone, Copy, Default)]
+pub(super) struct About<'a> {
+    /// The node whose objects are wanted where a row asks for one.
+    pub(super) target: Option<&'a str>,
+    /// Of nodes only this one is read.
+    pub(super) this_node_only: bool,
+}
+
+/// One source to be read.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
-    /// The row.
+    /// Its row of the table.
     pub(super) spec: &'a SourceSpec,
     /// The node.
-    pub(super) target: Option<&'a str>,
+    pub(super) about: About<'a>,
 }
 
 /// Reads a source.
@@ -144,8 +154,10 @@ async fn all_namespaces<S: Source>(
     let mut items = Vec::new();
     let spec = row.spec;
     let on_target = matches!(spec.namespaces, Namespaces::OnTarget);
-    let selector = match row.target {
+    let is_node = spec.id == SourceId::Nodes && row.about.this_node_only;
+    let selector = match row.about.target {
         Some(node) if on_target => Some(format!("spec.nodeName={node}")),
+        Some(node) if is_node => Some(format!("metadata.name={node}")),
         _ => None,
     };
     for (index, namespace) in namespaces(spec, settings).into_iter().enumerate() {

@@ -22,6 +22,7 @@ use crate::client::{AccessOptions, ClientError, connect};
 use crate::ports::{Observe, Reader, Servers, Wanted};
 use crate::probe::{ProbeServers, Prober};
 use crate::runtime::Clock;
+use list::About;
 
 pub(crate) use api_servers::{READYZ_LIMIT, ask_again, readyz};
 pub use api_servers::{ServerClient, ask_all};
@@ -63,8 +64,8 @@ impl<R: Reader, S: Servers> Observer<R, S> {
     }
 
     /// Reads the listed sources into the facts; all others are left as they are.
-    async fn lists(&self, sources: &BTreeSet<SourceId>, target: Option<&str>, facts: &mut Facts) {
-        let lists = Lists { observer: self, sources, target, permits: Semaphore::new(CONCURRENT_SOURCES) };
+    async fn lists(&self, sources: &BTreeSet<SourceId>, about: About<'_>, facts: &mut Facts) {
+        let lists = Lists { observer: self, sources, about, permits: Semaphore::new(CONCURRENT_SOURCES) };
         // Boxed, since the future of seventeen lists at once is large.
         Box::pin(lists.fill(facts)).await;
     }
@@ -100,17 +101,29 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
         if wanted.probes() {
             let begun = self.clock.instant();
             let first = Wanted::PROBE_SOURCES.iter().copied().collect();
-            self.lists(&first, None, &mut facts).await;
+            self.lists(&first, About::default(), &mut facts).await;
             self.probe(wanted, &mut facts).await;
             if self.clock.instant().duration_since(begun) <= Duration::from_secs(REUSE_SECONDS) {
                 sources.retain(|source| !first.contains(source));
             }
         }
         let kured = sources.remove(&SourceId::KuredPods);
-        self.lists(&sources, wanted.target.as_deref(), &mut facts).await;
+        let about = About { target: wanted.target.as_deref(), this_node_only: false };
+        self.lists(&sources, about, &mut facts).await;
         if kured {
             facts.kured_pods = kured::read(&self.reader, &self.clock, &facts.daemon_sets).await;
         }
+        facts
+    }
+
+    async fn observe_around(&self, wanted: &Wanted) -> Facts {
+        if wanted.probes() || wanted.sources.contains(&SourceId::KuredPods) {
+            // Those rest on all nodes, or on other lists.
+            return self.observe(wanted).await;
+        }
+        let mut facts = Facts::default();
+        let about = About { target: wanted.target.as_deref(), this_node_only: true };
+        self.lists(&wanted.sources, about, &mut facts).await;
         facts
     }
 }
@@ -141,7 +154,7 @@ impl LiveObserver {
 struct Lists<'a, R, S> {
     observer: &'a Observer<R, S>,
     sources: &'a BTreeSet<SourceId>,
-    target: Option<&'a str>,
+    about: About<'a>,
     permits: Semaphore,
 }
 
@@ -185,7 +198,7 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
         // The semaphore is never closed; without a permit the source is read all the same.
         let _permit = self.permits.acquire().await.ok();
         let observer = self.observer;
-        let row = list::Row { spec, target: self.target };
+        let row = list::Row { spec, about: self.about };
         *into = list::read(&observer.reader, &observer.clock, &observer.settings, row).await;
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::dispatch::{self, View};
@@ -78,6 +80,19 @@ pub struct Inner {
     pub trace: Trace,
     /// Rights; none allows everything.
     pub allow: Option<Allow>,
+    /// What each request costs the one machine that all API servers share; zero is a machine that is never busy.
+    pub work: Duration,
+    /// Until when that machine is busy.
+    pub(super) busy_until: Timestamp,
+}
+
+impl Inner {
+    /// Takes the machine for one request: how long until it is served.
+    pub(super) fn queue(&mut self, now: Timestamp) -> Duration {
+        let done = self.busy_until.max(now) + SignedDuration::try_from(self.work).unwrap_or_default();
+        self.busy_until = done;
+        Duration::try_from(done.duration_since(now)).unwrap_or_default()
+    }
 }
 
 /// A simulated cluster: shared state and its clock.
@@ -107,6 +122,8 @@ impl Cluster {
             faults: Faults::default(),
             trace: Trace::default(),
             allow: None,
+            work: Duration::ZERO,
+            busy_until: Timestamp::MIN,
         };
         Arc::new(Self { inner: Mutex::new(inner), clock })
     }

@@ -60,6 +60,10 @@ impl Passage<'_> {
     /// As a connection fails: refused, or broken in the middle.
     pub async fn pass<S: Served>(self, asked: &S) -> Result<S::Answer, ErrorKind> {
         self.thawed().await;
+        let queue = self.cluster.lock().queue(self.now());
+        if !queue.is_zero() {
+            crate::clock::sleep(queue).await;
+        }
         let fault = {
             let mut inner = self.cluster.lock();
             let (down, cut) =

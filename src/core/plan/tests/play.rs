@@ -124,6 +124,7 @@ impl Play {
             term: self.scene.term,
             answers,
             seat: self.scene.seat.as_ref(),
+            watched: false,
             now: self.scene.now,
         };
         let decided = step(&input);

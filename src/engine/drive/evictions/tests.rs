@@ -94,7 +94,14 @@ impl Watches for Script {
             async move {
                 clock.sleep(Duration::from_millis(millis)).await;
                 let annotations = BTreeMap::new();
-                Ok(Changed { name: uid.to_owned(), uid: uid.to_owned(), gone, asked: (0, deleting), annotations })
+                Ok(Changed {
+                    name: uid.to_owned(),
+                    uid: uid.to_owned(),
+                    gone,
+                    asked: (0, deleting),
+                    allows: false,
+                    annotations,
+                })
             }
         });
         let changes: Changes = Box::pin(told.chain(stream::pending()));
@@ -122,31 +129,31 @@ fn clock() -> Clock {
 async fn play(steps: &[(u64, &[(&str, &str)])], watch: Option<Script>, seconds: u64) -> (Api, Evictions, u64) {
     let clock = clock();
     let api = Api::new(&clock);
-    let (evictions, wake) = (Evictions::default(), Notify::new());
+    let (evictions, nudges) = (Evictions::default(), Nudges::default());
     let guard = LeaseGuard::of_test(&clock, Duration::from_secs(3600));
     let watch = watch.map(|script| Arc::new(script) as Arc<dyn Watches>);
     let pods = Pods::new(watch, "n1".to_owned());
     pods.want(true);
-    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, wake: &wake };
+    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, nudges: &nudges };
     let mut wakes = 0;
     let driver = async {
         for (millis, step) in steps {
             clock.sleep_until(api.begun + Duration::from_millis(*millis)).await;
             let list: Vec<Eviction> = step.iter().map(|(name, lane)| eviction(name, lane)).collect();
-            evictions.ask(&list, &clock);
+            evictions.ask(&list, clock.instant() + VALID, &clock);
         }
         clock.sleep_until(api.begun + Duration::from_secs(seconds)).await;
     };
     let counted = async {
         loop {
-            wake.notified().await;
+            nudges.nudged().await;
             wakes += 1;
         }
     };
-    let deaf = Notify::new();
+    let deaf = Nudges::default();
     tokio::select! {
         biased;
-        never = pods.keep(&clock, &deaf, || {}) => match never {},
+        never = pods.keep(&clock, &deaf) => match never {},
         never = evictions.send(&wire) => match never {},
         () = counted => {}
         () = driver => {}
@@ -160,14 +167,14 @@ fn remembered(evictions: &Evictions) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_a_lane_is_on_its_way_and_an_answer_is_told_at_once() {
+async fn one_of_a_lane_is_on_its_way_and_a_refusal_is_told_at_once() {
     // The slowest of them keeps neither the answers of the others back nor the rest of another lane.
     let step: &[(&str, &str)] =
         &[("ok-100-a", "x"), ("ok-100-b", "x"), ("ok-5000", ""), ("full-250", "y"), ("ok-1", "y")];
     let (api, evictions, wakes) = play(&[(0, step)], None, 3).await;
     assert_eq!(api.sent(), ["ok-100-a@0", "ok-5000@0", "full-250@0", "ok-100-b@100"]);
     let told = ["ok-100-a accepted", "ok-100-b accepted", "full-250 refused-by-budget"];
-    assert_eq!((remembered(&evictions), wakes), (told.map(str::to_owned).to_vec(), 3));
+    assert_eq!((remembered(&evictions), wakes), (told.map(str::to_owned).to_vec(), 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,11 +255,11 @@ async fn the_watch_is_asked_right_before_and_stands_in_for_a_lost_answer() {
 async fn whatever_else_is_done_waits_until_none_is_on_its_way() {
     let clock = clock();
     let api = Api::new(&clock);
-    let (evictions, wake) = (Evictions::default(), Notify::new());
+    let (evictions, nudges) = (Evictions::default(), Nudges::default());
     let guard = LeaseGuard::of_test(&clock, Duration::from_secs(3600));
     let pods = Pods::new(None, "n1".to_owned());
-    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, wake: &wake };
-    evictions.ask(&[eviction("ok-3000", ""), eviction("full-1000", "")], &clock);
+    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, nudges: &nudges };
+    evictions.ask(&[eviction("ok-3000", ""), eviction("full-1000", "")], clock.instant() + VALID, &clock);
     let waits = async {
         evictions.quiet().await;
         let before = api.millis();
@@ -272,12 +279,12 @@ async fn whatever_else_is_done_waits_until_none_is_on_its_way() {
 async fn without_the_lease_nothing_is_sent_and_nothing_remembered() {
     let clock = clock();
     let api = Api::new(&clock);
-    let (evictions, wake) = (Evictions::default(), Notify::new());
+    let (evictions, nudges) = (Evictions::default(), Nudges::default());
     let guard = LeaseGuard::of_test(&clock, Duration::from_secs(5));
     let pods = Pods::new(None, "n1".to_owned());
-    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, wake: &wake };
+    let wire = Wire { fenced: &api, guard: &guard, clock: &clock, pods: &pods, at_a_time: IN_FLIGHT, nudges: &nudges };
     clock.sleep(Duration::from_secs(6)).await;
-    evictions.ask(&[eviction("ok-0", ""), eviction("ok-1", "")], &clock);
+    evictions.ask(&[eviction("ok-0", ""), eviction("ok-1", "")], clock.instant() + VALID, &clock);
     tokio::select! {
         biased;
         never = evictions.send(&wire) => match never {},

@@ -4,6 +4,7 @@ mod crashes;
 mod drains;
 mod frozen;
 mod kured_nights;
+mod pace;
 mod questions;
 mod rate;
 mod scenarios;
