@@ -125,7 +125,7 @@ fn nothing_is_lost() {
             "pinned",
             |w| {
                 w.named(SourceId::TargetPods, "web-a")["spec"]["nodeSelector"] =
-                    json!({"kubernetes.io/hostname": "worker2"})
+                    json!({"kubernetes.io/hostname": "worker2"});
             },
             start,
             Status::Warn,
