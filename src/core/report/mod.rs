@@ -6,6 +6,7 @@ mod check;
 pub(crate) mod conditions;
 pub mod delivery;
 mod doctor;
+mod draining;
 pub mod events;
 mod follow;
 mod history;
