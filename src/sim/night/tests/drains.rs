@@ -100,8 +100,8 @@ fn after_a_drain_that_failed_another_node_can_be_drained() {
     );
     assert!(!night.end.unschedulable, "put back");
     let changes = night.history.steps.iter().flat_map(|step| &step.changes);
-    let later = changes.filter(|change| change.key == key()).filter_map(|change| change.after.clone()).last();
-    let later = later.expect("the second record");
+    let mut later = changes.filter(|change| change.key == key()).filter_map(|change| change.after.clone());
+    let later = later.next_back().expect("the second record");
     let (phase, outcome) = (object::text(&later, "/status/phase"), object::text(&later, "/status/outcome"));
     assert_eq!((phase, outcome), ("Succeeded", "Proven"), "{later:#}");
     assert_eq!(night.violations, Vec::new());
