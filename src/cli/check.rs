@@ -1,7 +1,7 @@
 //! `maint check`: gather facts, ask all gates, render. Changes nothing.
 
 use clap::Args;
-use maint_core::api::{Finding, Moment, SourceId, Strategy, Trigger, UnknownName};
+use maint_core::api::{Finding, Moment, SourceId, Trigger, UnknownName};
 use maint_core::config::{Scope, Settings};
 use maint_core::facts::{Facts, Item, Observation};
 use maint_core::gates::{GateInput, evaluate, sources_of};
@@ -63,37 +63,38 @@ impl Check {
             since.fill(&mut findings);
             findings
         };
-        let answers = self.targets(facts)?.into_iter().map(|node| (node.clone(), ask(&node))).collect();
+        let answers =
+            targets(facts, self.node.as_deref())?.into_iter().map(|node| (node.clone(), ask(&node))).collect();
         let question = Question {
             scope: scope.name.clone(),
             strategy: scope.strategy,
-            strategy_reason: strategy_reason(scope).to_owned(),
+            strategy_reason: scope.strategy_reason().to_owned(),
             moment: self.moment,
             trigger,
         };
         Ok(CheckReport::new(machine_clock(), *now, origin.clone(), question, answers, &not_asked(facts)))
     }
+}
 
-    /// The nodes to judge. A node that cannot be decoded is one of them: its gates say what is wrong with it.
-    fn targets(&self, facts: &Facts) -> anyhow::Result<Vec<String>> {
-        let known = match (&facts.nodes, &self.node) {
-            (Observation::Known { value, .. }, _) => value.iter().filter_map(node_name).collect::<Vec<_>>(),
-            // Without a list nobody can say that there is no such node: the gates answer, unknown as they are.
-            (_, Some(node)) => return Ok(vec![node.clone()]),
-            (Observation::Failed { kind, detail, .. }, None) => {
-                let text = format!("cannot tell which nodes there are ({kind}): {detail}");
-                return Err(Failure { exit: Exit::Unknown, text }.into());
-            }
-            (_, None) => {
-                let text = "cannot tell which nodes there are".to_owned();
-                return Err(Failure { exit: Exit::Unknown, text }.into());
-            }
-        };
-        match &self.node {
-            None => Ok(known),
-            Some(node) if known.contains(node) => Ok(vec![node.clone()]),
-            Some(node) => Err(Failure::usage(UnknownName::new("node", node, known).to_string()).into()),
+/// The nodes to judge. A node that cannot be decoded is one of them: its gates say what is wrong with it.
+pub(super) fn targets(facts: &Facts, node: Option<&str>) -> anyhow::Result<Vec<String>> {
+    let known = match (&facts.nodes, node) {
+        (Observation::Known { value, .. }, _) => value.iter().filter_map(node_name).collect::<Vec<_>>(),
+        // Without a list nobody can say that there is no such node: the gates answer, unknown as they are.
+        (_, Some(node)) => return Ok(vec![node.to_owned()]),
+        (Observation::Failed { kind, detail, .. }, None) => {
+            let text = format!("cannot tell which nodes there are ({kind}): {detail}");
+            return Err(Failure { exit: Exit::Unknown, text }.into());
         }
+        (_, None) => {
+            let text = "cannot tell which nodes there are".to_owned();
+            return Err(Failure { exit: Exit::Unknown, text }.into());
+        }
+    };
+    match node {
+        None => Ok(known),
+        Some(node) if known.iter().any(|one| one == node) => Ok(vec![node.to_owned()]),
+        Some(node) => Err(Failure::usage(UnknownName::new("node", node, known).to_string()).into()),
     }
 }
 
@@ -105,7 +106,7 @@ fn node_name(item: &Item<maint_core::facts::Node>) -> Option<String> {
 }
 
 /// What this input cannot answer.
-fn not_asked(facts: &Facts) -> Vec<SourceId> {
+pub(super) fn not_asked(facts: &Facts) -> Vec<SourceId> {
     let mut sources = Vec::new();
     if matches!(facts.api_servers, Observation::NotAsked) {
         sources.push(SourceId::ApiServers);
@@ -114,12 +115,4 @@ fn not_asked(facts: &Facts) -> Vec<SourceId> {
         sources.push(SourceId::Matrix);
     }
     sources
-}
-
-const fn strategy_reason(scope: &Scope) -> &'static str {
-    match (scope.strategy, scope.reboots) {
-        (Strategy::Drain, true) => "the node goes down and its pods with it",
-        (Strategy::CordonOnly, false) => "its containers keep running",
-        _ => "the configuration says so",
-    }
 }

@@ -41,6 +41,19 @@ pub struct Gathered {
 }
 
 impl Input {
+    /// Whether a cluster is asked.
+    pub const fn is_live(&self) -> bool {
+        self.from.is_none()
+    }
+
+    /// The same words for another verb, each with a space before it.
+    pub fn arguments(&self) -> String {
+        let Some(path) = &self.from else { return String::new() };
+        let now = self.now.map_or_else(String::new, |now| format!(" --now {now}"));
+        let complete = if self.complete { " --complete" } else { "" };
+        format!(" --from {}{now}{complete}", quoted(&path.display().to_string()))
+    }
+
     /// Reads what is wanted, from the cluster or the dump; live, of pods those of this node, if one is named.
     ///
     /// # Errors
@@ -77,4 +90,27 @@ impl Input {
 #[expect(clippy::disallowed_methods, reason = "when a document was made is told, nothing is decided by it")]
 pub fn machine_clock() -> Timestamp {
     Timestamp::now()
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_shell() {
+        let rows = [("worker2", "worker2"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''"), ("$x", "'$x'")];
+        for (word, wanted) in rows {
+            assert_eq!(quoted(word), wanted);
+        }
+    }
 }

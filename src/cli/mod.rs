@@ -20,6 +20,7 @@ mod live;
 mod lock;
 mod logging;
 mod matrix;
+mod plan;
 mod reboot;
 mod report;
 mod run;
@@ -127,6 +128,8 @@ pub enum Color {
 enum Verb {
     /// Ask all gates: may this node, or any node, be touched now? Changes nothing
     Check(check::Check),
+    /// What would be done with a node, when and in which steps, or which node comes next. Changes nothing
+    Plan(plan::Plan),
     /// Look whether what maint depends on is set up right: kured, its lock, what was left behind. Changes nothing
     Doctor(doctor::Doctor),
     /// Show kured's lock, or take somebody out of it
@@ -186,6 +189,7 @@ pub async fn run() -> Exit {
     logging::start(cli.common.verbose, matches!(cli.verb, Verb::Serve(_)));
     let done = match &cli.verb {
         Verb::Check(check) => check.run(&cli.common).await,
+        Verb::Plan(plan) => Box::pin(plan.run(&cli.common)).await,
         Verb::Doctor(doctor) => doctor.run(&cli.common).await,
         Verb::Lock(lock) => lock.run(&cli.common).await,
         Verb::Matrix => matrix::run(&cli.common).await,
@@ -212,6 +216,19 @@ pub async fn run() -> Exit {
 }
 
 impl Common {
+    /// Which cluster and which configuration, as words for another verb, each with a space before it.
+    fn arguments(&self) -> String {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let words = [
+            ("--context", self.context.clone()),
+            ("--kubeconfig", path(&self.kubeconfig)),
+            ("--namespace", self.namespace.clone()),
+            ("--config", path(&self.config)),
+        ];
+        let said = words.into_iter().filter_map(|(flag, word)| Some(format!(" {flag} {}", input::quoted(&word?))));
+        said.collect()
+    }
+
     /// Which cluster.
     fn access(&self) -> AccessOptions {
         let probe = match (&self.probe_account, &self.probe_token_file) {

@@ -16,6 +16,7 @@ mod doctor;
 mod drain_limit;
 mod explain;
 mod live;
+mod plan;
 mod sick;
 mod support;
 mod tidy;

@@ -36,6 +36,16 @@ impl Scope {
     /// What `check` and `plan` assume.
     pub const DEFAULT: &'static str = "reboot";
 
+    /// Why this strategy, in a few words.
+    #[must_use]
+    pub const fn strategy_reason(&self) -> &'static str {
+        match (self.strategy, self.reboots) {
+            (Strategy::Drain, true) => "the node goes down and its pods with it",
+            (Strategy::CordonOnly, false) => "its containers keep running",
+            _ => "the configuration says so",
+        }
+    }
+
     /// Looks a scope up: the configuration first, then the built-in ones.
     ///
     /// # Errors

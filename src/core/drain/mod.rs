@@ -37,6 +37,7 @@ pub use classify::{Class, Never, Stay};
 pub use next::{MOST_IN_A_STEP, Next, next};
 pub use operator::Operator;
 pub use plan::{DrainPlan, NeverPod, PlannedPod, PlannedWave, StayingPod};
+pub(crate) use plan::{count, length};
 pub use rules::{SaidBy, Treatment};
 pub use view::{Entry, Question, View};
 pub use wait::{Wait, Waiting};

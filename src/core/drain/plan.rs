@@ -2,6 +2,8 @@
 
 mod text;
 
+pub(crate) use text::{count, length};
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;

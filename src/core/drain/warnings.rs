@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::operator::{database_cluster, is_primary};
 use super::view::{Entry, View};
 use crate::config::Then;
 use crate::facts::Pod;
@@ -27,6 +28,10 @@ crate::api::names! {
         ToleratesCordon = "tolerates-cordon",
         /// The drain waits for it to finish by itself.
         WaitsForCompletion = "waits-for-completion",
+        /// The primary of a database, which its operator moves to another node once this one is cordoned.
+        PrimaryMoves = "primary-moves",
+        /// The node's kubelet is silent: nothing ends its pods, whatever time they have.
+        KubeletSilent = "kubelet-silent",
     }
 }
 
@@ -46,6 +51,7 @@ pub struct Warning {
 pub(super) fn warnings(view: &View<'_>, deadline_seconds: i64) -> Vec<Warning> {
     let mut found: Vec<Warning> = view.going().flat_map(|entry| of_pod(entry, view.node, deadline_seconds)).collect();
     found.extend(of_workloads(view));
+    found.extend(of_the_kubelet(view));
     found.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     found
 }
@@ -89,11 +95,36 @@ fn of_pod(entry: &Entry<'_>, node: &str, deadline_seconds: i64) -> Vec<Warning> 
     if pod.place.tolerates_cordon {
         warn(WarningKind::ToleratesCordon, "tolerates the cordon and may be put on this node again".to_owned());
     }
+    if is_primary(pod)
+        && let Some(cluster) = database_cluster(pod)
+    {
+        // Its operator moves it when the node is cordoned; the budget of the primary allows none until then.
+        let until = if entry.budgets.is_empty() {
+            "no budget keeps it until then, so that its eviction is a failover"
+        } else {
+            "it goes only then"
+        };
+        let what =
+            format!("holds the primary of database {cluster}: its operator moves that once the node is cordoned");
+        warn(WarningKind::PrimaryMoves, format!("{what}; {until}"));
+    }
     if entry.treatment.then == Then::WaitForCompletion {
         let by = &entry.treatment.said_by;
         warn(WarningKind::WaitsForCompletion, format!("is left to finish ({by}), for {deadline_seconds} s at most"));
     }
     found
+}
+
+/// No pod is forced or left out for it: whether its containers have ended is what nobody knows.
+fn of_the_kubelet(view: &View<'_>) -> Option<Warning> {
+    let going = view.going().count();
+    (view.kubelet_silent && going > 0).then(|| Warning {
+        kind: WarningKind::KubeletSilent,
+        object: format!("Node {}", view.node),
+        message: format!(
+            "is not Ready: its kubelet ends none of the {going} to evict, so that the drain reaches its limit and is put back"
+        ),
+    })
 }
 
 fn of_workloads(view: &View<'_>) -> Vec<Warning> {
@@ -121,16 +152,50 @@ fn of_workloads(view: &View<'_>) -> Vec<Warning> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::testing::{Cluster, look, now, of_set, pod_document, settings, workload};
+    use super::super::testing::{Cluster, budget_document, look, now, of_set, pod_document, settings, workload};
     use super::*;
 
     fn told(pods: Vec<Value>, stateful_sets: Vec<Value>, replica_sets: Vec<Value>) -> Vec<String> {
-        let cluster = Cluster { pods, stateful_sets, replica_sets, ..Cluster::default() };
+        told_of(&Cluster { pods, stateful_sets, replica_sets, ..Cluster::default() })
+    }
+
+    fn told_of(cluster: &Cluster) -> Vec<String> {
         let settings =
             settings("[[drain.rules]]\nname = \"builds\"\npods = \"app=build\"\nthen = \"wait-for-completion\"\n");
         look(&cluster.facts(now()), &settings, now(), |view| {
             warnings(view, 1800).into_iter().map(|one| format!("{} {} {}", one.kind, one.object, one.message)).collect()
         })
+    }
+
+    #[test]
+    fn a_silent_kubelet_is_said_once_where_something_has_to_go() {
+        let silent = |pods: Vec<Value>| Cluster { pods, node_ready: Some(false), ..Cluster::default() };
+        let wanted = "kubelet-silent Node n1 is not Ready: its kubelet ends none of the 2 to evict, so that the drain reaches \
+                      its limit and is put back";
+        let web = |name: &str| pod_document(name, json!({}));
+        assert_eq!(told_of(&silent(vec![web("web-0"), web("web-1")])), [wanted]);
+        assert_eq!(told_of(&silent(vec![])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_primary_of_a_database_is_told_to_move() {
+        let primary = || {
+            pod_document(
+                "db-1",
+                json!({"metadata": {"labels": {"app": "web", "cnpg.io/cluster": "db", "cnpg.io/instanceRole": "primary"}}}),
+            )
+        };
+        let budget = budget_document("db-primary", json!({}));
+        let begins = "primary-moves shop/db-1 holds the primary of database shop/db: its operator moves that once the node is \
+                      cordoned; ";
+        let rows = [
+            ("with its budget", vec![budget], "it goes only then"),
+            ("without one", vec![], "no budget keeps it until then, so that its eviction is a failover"),
+        ];
+        for (row, budgets, ends) in rows {
+            let cluster = Cluster { pods: vec![primary()], budgets, ..Cluster::default() };
+            assert_eq!(told_of(&cluster), [format!("{begins}{ends}")], "{row}");
+        }
     }
 
     #[test]

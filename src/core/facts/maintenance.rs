@@ -21,6 +21,12 @@ pub struct Maintenance {
     pub created: Option<Timestamp>,
     /// `spec.trigger`: `manual` or `unattended`.
     pub trigger: String,
+    /// `spec.scope`: why.
+    pub scope: String,
+    /// `spec.action`: who makes the node go down.
+    pub action: String,
+    /// `spec.strategy`: a stronger one than the scope's, if a person chose one.
+    pub strategy: Option<String>,
     /// Whether gates stop it (`status.blockedSince` is set): it is not its turn that it waits for.
     pub blocked: bool,
     /// `status.outcome`: why it ended or waits; empty where it does not say.
@@ -64,6 +70,9 @@ impl Source for Maintenance {
             node_name: spec.str("nodeName")?.to_owned(),
             created: root.object("metadata")?.optional_time("creationTimestamp")?,
             trigger: spec.optional_str("trigger")?.unwrap_or_default().to_owned(),
+            scope: spec.optional_str("scope")?.unwrap_or_default().to_owned(),
+            action: spec.optional_str("action")?.unwrap_or_default().to_owned(),
+            strategy: spec.optional_str("strategy")?.map(str::to_owned),
             blocked: time("blockedSince")?.is_some(),
             outcome: text("outcome")?.unwrap_or_default().to_owned(),
             held_at: time("heldAt")?,

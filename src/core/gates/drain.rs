@@ -3,7 +3,9 @@
 use super::listing::built_in;
 use super::{Draft, GateInput};
 use crate::api::{Evidence, Reason, SourceId};
+use crate::config::Settings;
 use crate::drain::{Question, View};
+use crate::facts::Pod;
 
 /// What [`view`] needs to be read. Without the workloads behind the pods: all ReplicaSets of a large cluster, read at
 /// every look of a waiting run, would be a high price for a warning; `maint plan` reads them.
@@ -20,8 +22,7 @@ pub(super) fn view<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>) -> Optio
         action: input.run.and_then(|run| run.action),
         now: input.now,
     };
-    let acting = [&input.settings.action.pod.namespace, &input.settings.kured.sentinel.namespace];
-    match View::of(input.facts, &question, |pod| acting.contains(&&pod.metadata.namespace)) {
+    match View::of(input.facts, &question, |pod| acts_on_nodes(input.settings, pod)) {
         Ok(view) => Some(view),
         Err(why) => {
             if !draft.stops() {
@@ -31,6 +32,11 @@ pub(super) fn view<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>) -> Optio
             None
         }
     }
+}
+
+/// Whether a pod is one of those by which maint acts on nodes: none of a drain's business.
+pub(crate) fn acts_on_nodes(settings: &Settings, pod: &Pod) -> bool {
+    [&settings.action.pod.namespace, &settings.kured.sentinel.namespace].contains(&&pod.metadata.namespace)
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ use crate::facts::Facts;
 pub(crate) use dns::READS as DNS_READS;
 pub use dns::ready_dns_endpoints;
 pub use draft::{Draft, Read};
+pub(crate) use drain::acts_on_nodes;
 pub use verdict::Verdict;
 pub use workloads::daemon_sets_of;
 

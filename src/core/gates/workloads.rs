@@ -107,7 +107,9 @@ fn warn(draft: &mut Draft<'_>, input: &GateInput<'_>, warning: &Warning) {
         | WarningKind::EmptyDir
         | WarningKind::Finalizers
         | WarningKind::ToleratesCordon
-        | WarningKind::WaitsForCompletion => return,
+        | WarningKind::WaitsForCompletion
+        | WarningKind::PrimaryMoves
+        | WarningKind::KubeletSilent => return,
     };
     draft.warn(
         reason,

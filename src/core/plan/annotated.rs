@@ -43,7 +43,7 @@ pub fn annotated_nodes(facts: &Facts) -> BTreeSet<&str> {
 /// record, or with a try of its present boot that ended a moment ago, is left out.
 #[must_use]
 pub fn annotated(facts: &Facts, records: &[Maintenance], settings: &Settings, now: Timestamp) -> Vec<Annotated> {
-    let action = action(facts, settings);
+    let action = unattended_action(facts, settings);
     let mut found = Vec::new();
     for node in facts.nodes.good() {
         let Some(reason) = reason_of(node) else { continue };
@@ -65,8 +65,11 @@ fn reason_of(node: &Node) -> Option<&str> {
     node.metadata.annotations.get(names::ANNOTATION_REBOOT_REQUESTED).map(String::as_str)
 }
 
-/// kured where it asks us, else the pod where that is enabled.
-fn action(facts: &Facts, settings: &Settings) -> Result<Action, String> {
+/// Who makes a node go down that somebody wants rebooted: kured where it asks us, else the pod where that is enabled.
+///
+/// # Errors
+/// In words, where nobody could, or whether kured is there is not known.
+pub(crate) fn unattended_action(facts: &Facts, settings: &Settings) -> Result<Action, String> {
     if is_gated(facts, settings) {
         return Ok(Action::Kured);
     }

@@ -81,11 +81,13 @@ use crate::drain::{Answers, Awaits};
 use crate::facts::Facts;
 
 pub use act::{Act, LockChange, SetLock};
+pub(crate) use annotated::unattended_action;
 pub use annotated::{ANNOTATED_SOURCES, Annotated, annotated, annotated_nodes};
 pub use owned::owner_of;
 pub use run::phase_of;
 pub use seat::{OwnSeat, abstains};
 pub use time::{parse_time, stamp};
+pub(crate) use turn::{Place, place_of};
 pub use wanted::{Wanted, wanted, wanted_again};
 
 use run::{Run, Target};

@@ -9,7 +9,7 @@ use crate::api::{Phase, Trigger};
 use crate::facts::{Item, Maintenance, Source};
 
 /// What a wish is ordered by: the leader's node last, then age, then name.
-type Place<'a> = (bool, Option<jiff::Timestamp>, &'a str);
+pub(crate) type Place<'a> = (bool, Option<jiff::Timestamp>, &'a str);
 
 /// Why it is not this wish's turn; none if it is. A person's wish waits for nobody.
 pub(super) fn waits_for(run: &Run<'_>) -> Option<String> {
@@ -41,7 +41,17 @@ pub(super) fn waits_for(run: &Run<'_>) -> Option<String> {
 }
 
 fn place<'a>(one: &'a Maintenance, leader: Option<&str>) -> Place<'a> {
-    (leader == Some(one.node_name.as_str()), one.created, &one.metadata.name)
+    place_of(&one.node_name, one.created, &one.metadata.name, leader)
+}
+
+/// The place of a wish for a node, by its age and its name; `leader` is the node that the leader's pod runs on.
+pub(crate) fn place_of<'a>(
+    node: &str,
+    created: Option<jiff::Timestamp>,
+    name: &'a str,
+    leader: Option<&str>,
+) -> Place<'a> {
+    (leader == Some(node), created, name)
 }
 
 /// An unattended wish that could start if it were its turn.

@@ -188,7 +188,7 @@ impl CheckReport {
 
 impl NotAsked {
     /// The entry of a source, unless no gate of the moment reads it.
-    fn of(source: SourceId, moment: Moment) -> Option<Self> {
+    pub(super) fn of(source: SourceId, moment: Moment) -> Option<Self> {
         let what = match source {
             SourceId::ApiServers => "/readyz of each API server, at its own address",
             SourceId::Matrix => "does every API server reach every kubelet by a fresh connection",

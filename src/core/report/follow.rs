@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::draining::{Key, Progress};
 use super::kured;
 use super::paint::tame;
 use super::story::waits_for_done;
@@ -18,20 +19,21 @@ pub struct Follow {
     waits_for: Option<(String, String)>,
     told_to_act: bool,
     kured: Option<&'static str>,
+    drain: Key,
 }
 
 impl Follow {
     /// Tells everything, counted from `begun`.
     #[must_use]
     pub const fn from_start(begun: Timestamp) -> Self {
-        Self { begun, last: None, waits_for: None, told_to_act: false, kured: None }
+        Self { begun, last: None, waits_for: None, told_to_act: false, kured: None, drain: (0, None, None) }
     }
 
     /// Tells what happens after the present state of a record, counted from `begun`.
     #[must_use]
     pub fn from_here(record: &Maintenance, begun: Timestamp) -> Self {
         let last = record.status.as_ref().and_then(|status| status.timeline.last()).cloned();
-        Self { begun, last, waits_for: None, told_to_act: false, kured: None }
+        Self { begun, last, waits_for: None, told_to_act: false, kured: None, drain: (0, None, None) }
     }
 
     /// What happened since the last call: `+00:01:23 Draining: cordoned; pods are evicted`.
@@ -65,6 +67,14 @@ impl Follow {
             lines.push(format!("{} {}: {}", self.elapsed(now), phase_of(record), wait.shown(now)));
         }
         self.kured = key;
+        if let Some(progress) = Progress::of(record)
+            && progress.key() != self.drain
+        {
+            let held = progress.held();
+            let held = if held.is_empty() { held } else { format!("; {held}") };
+            lines.push(format!("{} Draining: {}{held}", self.elapsed(now), progress.count()));
+            self.drain = progress.key();
+        }
         if waits_for_done(record) && !self.told_to_act {
             // Whoever watches is the first to know, whatever becomes of the messages.
             let (node, name) = (&record.spec.node_name, record.metadata.name.as_deref().unwrap_or_default());
@@ -87,10 +97,9 @@ impl Follow {
                 None => line.push_str(": the gates are asked"),
             }
         }
-        if phase == Phase::Draining
-            && let Some(drain) = &status.drain
-        {
-            line = format!("{line}, {} of {} pods left", drain.left, drain.planned);
+        let progress = Progress::of(record);
+        if let Some(progress) = &progress {
+            line = format!("{line}, {}", progress.count());
         }
         let of_kured = kured::waits_for(record);
         if let Some(wait) = &of_kured {
@@ -108,11 +117,17 @@ impl Follow {
         }
         if let Some(deadline) = parse_time(status.deadline.as_ref()) {
             let left = deadline.duration_since(now).as_secs();
-            let clock = deadline.strftime("%H:%M:%SZ");
             let until = if left > 0 { format!("{} left", length(left)) } else { "passed".to_owned() };
-            line = format!("{line}, deadline {clock} ({until})");
+            // While pods are awaited the columns are for them.
+            line = match &progress {
+                Some(_) => format!("{line}, {until}"),
+                None => format!("{line}, deadline {} ({until})", deadline.strftime("%H:%M:%SZ")),
+            };
         }
-        line
+        match progress.map(|progress| progress.held()) {
+            Some(held) if !held.is_empty() => format!("{line}: {held}"),
+            _ => line,
+        }
     }
 
     /// `+00:01:23`
@@ -204,6 +219,34 @@ mod tests {
     }
 
     #[test]
+    fn a_drain_is_told_when_its_state_changes_and_not_pod_by_pod() {
+        let mut follow = Follow::from_start(at("01:00:00"));
+        let mut news = |left: i64, waiting: &[&str], time: &str| {
+            let waiting = waiting.iter().map(|line| (*line).to_owned()).collect();
+            let run = record("Draining", |s| {
+                s.drain = Some(crate::api::record::DrainRecord { planned: 8, left, waiting, ..Default::default() });
+            });
+            follow.news(&run, at(time))
+        };
+        let ending = "shop/web-1 is ending, due 2026-11-30T01:00:50Z";
+        let blocked = "shop/db-0 is blocked by budget shop/db, since 2026-11-30T01:00:20Z: which needs 2";
+        assert!(news(8, &[ending], "01:00:10").is_empty(), "the timeline says that it begins");
+        assert!(news(7, &[ending], "01:00:11").is_empty(), "one pod");
+        assert_eq!(news(6, &[ending], "01:00:12"), ["+00:00:12 Draining: 2 of 8 pods gone"]);
+        let wanted = format!("+00:00:20 Draining: 2 of 8 pods gone; {blocked}");
+        assert_eq!(news(6, &[ending, blocked], "01:00:20"), [wanted]);
+        assert!(news(5, &[blocked], "01:00:21").is_empty(), "the same holds it up");
+        assert_eq!(news(0, &[], "01:00:40"), ["+00:00:40 Draining: 8 of 8 pods gone"]);
+        let run = record("Draining", |s| {
+            s.deadline = Some("2026-11-30T01:30:00Z".into());
+            let waiting = vec![blocked.into()];
+            s.drain = Some(crate::api::record::DrainRecord { planned: 12, left: 3, waiting, ..Default::default() });
+        });
+        let wanted = format!("+00:01:00 Draining, 9 of 12 pods gone, 00:29:00 left: {blocked}");
+        assert_eq!(follow.live(&run, at("01:01:00")), wanted);
+    }
+
+    #[test]
     fn whoever_watches_is_told_to_act_once() {
         let mut follow = Follow::from_start(at("01:00:00"));
         let mut run = record("Acting", |_| {});
@@ -241,7 +284,7 @@ mod tests {
                     s.deadline = Some("2026-11-30T01:30:00Z".into());
                     s.drain = Some(crate::api::record::DrainRecord { planned: 12, left: 3, ..Default::default() });
                 }),
-                "+00:01:00 Draining, 3 of 12 pods left, deadline 01:30:00Z (00:29:00 left)",
+                "+00:01:00 Draining, 9 of 12 pods gone, 00:29:00 left",
             ),
             (
                 "late",

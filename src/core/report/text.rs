@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::check::{CheckReport, FindingReport, NodeReport};
+use super::check::{CheckReport, FindingReport, NodeReport, NotAsked};
 use super::paint::{Paint, tame};
 use crate::api::{Evidence, GateId, Status};
 use crate::gates::Verdict;
@@ -25,7 +25,7 @@ pub fn check(report: &CheckReport, paint: Paint) -> String {
         [node] => view.one(&mut text, node),
         nodes => view.several(&mut text, nodes),
     }
-    view.not_asked(&mut text);
+    push_not_asked(&mut text, &report.not_asked);
     text
 }
 
@@ -168,43 +168,48 @@ impl View<'_> {
     }
 
     fn finding(&self, text: &mut String, finding: &FindingReport) {
-        let width = gate_width();
-        let indent = " ".repeat(2 + self.paint.mark_width() + 1 + width + 2);
-        let fine = is_fine(finding);
-        let reason = if fine { String::new() } else { format!("{}: ", finding.reason) };
-        let message = if finding.message.is_empty() { "holds" } else { &finding.message };
-        let mut line =
-            format!("  {} {:width$}  {reason}{}", self.paint.mark(finding.status), finding.id, tame(message));
-        if let (Some(instant), false) = (finding.since, fine) {
-            let _ = write!(line, ", since {}", since(instant, self.report.now));
-        }
-        push(text, &line);
-        // Passes stay short; what stops or warns shows what it was seen on and where to read on.
-        if fine {
-            return;
-        }
-        for evidence in finding.evidence.iter().take(EVIDENCE_LINES) {
-            push(text, &format!("{indent}{}", self.paint.dim(&seen(evidence))));
-        }
-        let left_out = finding.evidence.len().saturating_sub(EVIDENCE_LINES) + finding.evidence_left_out;
-        if left_out > 0 {
-            push(text, &format!("{indent}{}", self.paint.dim(&format!("and {left_out} more, see -o json"))));
-        }
-        if let Some(hint) = &finding.hint {
-            push(text, &format!("{indent}{hint}"));
-        }
+        push_finding(text, finding, self.paint, self.report.now);
     }
+}
 
-    fn not_asked(&self, text: &mut String) {
-        if self.report.not_asked.is_empty() {
-            return;
-        }
-        push(text, "");
-        push(text, "not asked, since only a live cluster can answer (this does not count for the exit code)");
-        for entry in &self.report.not_asked {
-            let gates: Vec<&str> = entry.gates.iter().map(|gate| gate.as_str()).collect();
-            push(text, &format!("  {:12}  {} (gate {})", entry.source.as_str(), entry.what, gates.join(", ")));
-        }
+/// What this input could not answer.
+pub(super) fn push_not_asked(text: &mut String, not_asked: &[NotAsked]) {
+    if not_asked.is_empty() {
+        return;
+    }
+    push(text, "");
+    push(text, "not asked, since only a live cluster can answer (this does not count for the exit code)");
+    for entry in not_asked {
+        let gates: Vec<&str> = entry.gates.iter().map(|gate| gate.as_str()).collect();
+        push(text, &format!("  {:12}  {} (gate {})", entry.source.as_str(), entry.what, gates.join(", ")));
+    }
+}
+
+/// One finding: a line, and for what stops or warns what it was seen on and where to read on.
+pub(super) fn push_finding(text: &mut String, finding: &FindingReport, paint: Paint, now: Timestamp) {
+    let width = gate_width();
+    let indent = " ".repeat(2 + paint.mark_width() + 1 + width + 2);
+    let fine = is_fine(finding);
+    let reason = if fine { String::new() } else { format!("{}: ", finding.reason) };
+    let message = if finding.message.is_empty() { "holds" } else { &finding.message };
+    let mut line = format!("  {} {:width$}  {reason}{}", paint.mark(finding.status), finding.id, tame(message));
+    if let (Some(instant), false) = (finding.since, fine) {
+        let _ = write!(line, ", since {}", since(instant, now));
+    }
+    push(text, &line);
+    // Passes stay short; what stops or warns shows what it was seen on and where to read on.
+    if fine {
+        return;
+    }
+    for evidence in finding.evidence.iter().take(EVIDENCE_LINES) {
+        push(text, &format!("{indent}{}", paint.dim(&seen(evidence))));
+    }
+    let left_out = finding.evidence.len().saturating_sub(EVIDENCE_LINES) + finding.evidence_left_out;
+    if left_out > 0 {
+        push(text, &format!("{indent}{}", paint.dim(&format!("and {left_out} more, see -o json"))));
+    }
+    if let Some(hint) = &finding.hint {
+        push(text, &format!("{indent}{hint}"));
     }
 }
 

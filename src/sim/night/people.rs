@@ -38,17 +38,29 @@ impl<'a> Person<'a> {
 
     /// Makes the record.
     pub async fn asks(&self, scope: &str, action: &str, command_waits: bool) {
-        self.makes(Trigger::Manual, scope, action, command_waits).await;
+        self.makes((RECORD, TARGET), Trigger::Manual, scope, action, command_waits).await;
+    }
+
+    /// Asks for another node's reboot by a pod.
+    pub async fn asks_for(&self, record: &str, node: &str) {
+        self.makes((record, node), Trigger::Manual, "reboot", "pod", false).await;
     }
 
     /// Makes the record as something unattended does.
     pub async fn wishes(&self, scope: &str, action: &str) {
-        self.makes(Trigger::Unattended, scope, action, false).await;
+        self.makes((RECORD, TARGET), Trigger::Unattended, scope, action, false).await;
     }
 
-    async fn makes(&self, trigger: Trigger, scope: &str, action: &str, command_waits: bool) {
+    async fn makes(
+        &self,
+        (name, node): (&str, &str),
+        trigger: Trigger,
+        scope: &str,
+        action: &str,
+        command_waits: bool,
+    ) {
         let spec = MaintenanceSpec {
-            node_name: TARGET.to_owned(),
+            node_name: node.to_owned(),
             scope: scope.to_owned(),
             action: action.to_owned(),
             trigger: trigger.as_str().to_owned(),
@@ -58,7 +70,7 @@ impl<'a> Person<'a> {
             start_timeout_seconds: Some(3600),
             ..MaintenanceSpec::default()
         };
-        let record = Maintenance::new(RECORD, spec);
+        let record = Maintenance::new(name, spec);
         loop {
             match self.requests.create(&record).await {
                 Ok(_) | Err(WriteError::Conflict(_)) => return,

@@ -5,12 +5,12 @@ use std::fmt;
 use super::{DrainPlan, PlannedPod, Verdict};
 
 /// `1 pod`, `2 pods`.
-fn count(number: usize, what: &str) -> String {
+pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Seconds as a person says them.
-fn length(seconds: i64) -> String {
+pub(crate) fn length(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
         120..7200 => format!("{} min", (seconds + 30) / 60),

@@ -26,6 +26,87 @@ fn a_lost_answer_costs_seconds() {
     assert!(night.seconds < quick.seconds + 25, "{} {}", night.seconds, quick.seconds);
 }
 
+/// A scenario whose drain only waits, for ten minutes.
+const WAITS: fn() -> Scenario = || Scenario {
+    name: "waits",
+    configure: |settings| settings.run.drain_timeout_seconds = 600,
+    ..*Scenario::named("back-out").expect("a scenario")
+};
+
+/// While nothing changes a drain looks at a pace and writes nothing: no request follows the last one at once.
+#[test]
+fn a_drain_that_waits_costs_few_requests_and_no_writes() {
+    const MINUTES: i64 = 8;
+    let night = night(&WAITS(), &Plan { seed: 1, ..Plan::default() });
+    let turned = |phase: &str| {
+        let status = night.record.as_ref().and_then(|record| record.status.clone()).expect("a status");
+        let entry = status.timeline.iter().find(|entry| entry.phase == phase).expect("the phase");
+        entry.at.parse::<Timestamp>().expect("a time")
+    };
+    // The pods that may go are gone by the second minute.
+    let (from, to) = (turned("Draining") + jiff::SignedDuration::from_mins(1), turned("BackingOut"));
+    let to = to.min(from + jiff::SignedDuration::from_mins(MINUTES));
+    assert_eq!(to.duration_since(from).as_secs(), MINUTES * 60, "{}", story(&night));
+    let of_service =
+        |step: &&crate::trace::Step| step.at >= from && step.at < to && REPLICAS.contains(&step.client.as_str());
+    let steps: Vec<&crate::trace::Step> = night.history.steps.iter().filter(of_service).collect();
+    let leases = |step: &&&crate::trace::Step| step.resource == "leases" && step.name == "maint";
+    let requests = steps.iter().filter(|step| !leases(step)).count();
+    let evictions = steps.iter().filter(|step| step.subresource == "eviction").count();
+    let writes = steps.iter().filter(|step| !leases(step) && step.body.is_some()).count();
+    let a_minute = requests / usize::try_from(MINUTES).expect("few");
+    println!("figure drain.waiting.requests_per_minute {a_minute} 1/min");
+    println!("figure drain.waiting.writes {writes} writes");
+    assert_eq!(evictions, 0, "what must be refused is not sent");
+    assert!(writes <= 2, "{writes} writes: {:#?}", steps.iter().filter(|step| step.body.is_some()).collect::<Vec<_>>());
+    assert!(a_minute <= 400, "{a_minute} requests a minute");
+}
+
+/// One node's drain fails and is put back; then a person asks for another node, and that one is drained and proven.
+#[test]
+fn after_a_drain_that_failed_another_node_can_be_drained() {
+    const LATER: &str = "n2-later";
+    let key = || ObjectKey::new("maint.dev", "maintenances", "", LATER);
+    let scenario = Scenario {
+        name: "another-node-later",
+        script: |stage| {
+            Box::pin(async move {
+                let person = Person::new(stage, "person");
+                person.asks("reboot", "pod", false).await;
+                while !stage.is_at_rest() {
+                    sleep(Duration::from_millis(250)).await;
+                }
+                person.asks_for(LATER, "n2").await;
+                let ended = |stage: &Stage| {
+                    let record = stage.object(&ObjectKey::new("maint.dev", "maintenances", "", LATER));
+                    record.is_some_and(|record| {
+                        matches!(object::text(&record, "/status/phase"), "Succeeded" | "Failed" | "Cancelled")
+                            && record.at("/metadata/finalizers/0").is_none()
+                    })
+                };
+                while !ended(stage) {
+                    sleep(Duration::from_millis(250)).await;
+                }
+            })
+        },
+        ..*Scenario::named("back-out").expect("a scenario")
+    };
+    let night = night(&scenario, &Plan { seed: 1, ..Plan::default() });
+    assert_eq!(
+        (night.end.phase.as_str(), night.end.outcome.as_str()),
+        ("Failed", "DrainDeadline"),
+        "{}",
+        story(&night)
+    );
+    assert!(!night.end.unschedulable, "put back");
+    let changes = night.history.steps.iter().flat_map(|step| &step.changes);
+    let mut later = changes.filter(|change| change.key == key()).filter_map(|change| change.after.clone());
+    let later = later.next_back().expect("the second record");
+    let (phase, outcome) = (object::text(&later, "/status/phase"), object::text(&later, "/status/outcome"));
+    assert_eq!((phase, outcome), ("Succeeded", "Proven"), "{later:#}");
+    assert_eq!(night.violations, Vec::new());
+}
+
 /// Pods that were asked for so often that somebody runs hot: more than a dozen evictions of one uid within ten seconds.
 fn hot(night: &Night) -> Vec<String> {
     let mut by_uid: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
