@@ -6,6 +6,7 @@ mod claim;
 mod cluster;
 mod config;
 mod crds;
+mod demo;
 mod doctor;
 mod dump;
 mod exit;
@@ -171,6 +172,8 @@ enum Verb {
     /// Look at the configuration
     #[command(subcommand)]
     Config(config::Config),
+    /// Play one night of a cluster in memory and tell it. Asks no cluster
+    Demo(demo::Demo),
 }
 
 /// Runs the command line of this process.
@@ -207,6 +210,7 @@ pub async fn run() -> Exit {
         Verb::Crds => crds::run(&cli.common),
         Verb::Explain(explain) => explain.run(&cli.common),
         Verb::Config(config) => config.run(&cli.common),
+        Verb::Demo(demo) => demo.run(&cli.common).await,
     };
     done.unwrap_or_else(|error| exit::tell(&error))
 }

@@ -3,6 +3,7 @@
 //! The service runs on the real client over the API server in memory, not over a socket: so the night is the same one
 //! at every speed and on every machine. Sockets are there for people ([`door`]), who may look at the same cluster.
 
+pub mod door;
 mod narrator;
 pub mod pace;
 pub mod stories;
@@ -11,6 +12,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -24,14 +26,17 @@ pub use stories::{STORIES, Story};
 use crate::clock::sleep;
 use crate::night::kured::{KuredNight, NODES, Scene, Setup};
 use crate::night::{Plan, Shell};
+use crate::store::ObjectKey;
+use crate::store::http::Inner;
 use crate::trace::Step;
+use door::Door;
 use narrator::{Narrator, STORY};
 use pace::{Pace, Pacer};
 
 /// From the beginning of a night to its window.
 const BEFORE_THE_WINDOW: SignedDuration = SignedDuration::from_mins(4);
-/// A night that is not over so long after its window has failed.
-const AFTER_THE_WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// A night that is not over so long after it should be has failed.
+const AFTER_THE_STORY: SignedDuration = SignedDuration::from_mins(10);
 /// How often the narrator looks.
 const LOOK: Duration = Duration::from_millis(500);
 /// The seed of every story.
@@ -50,6 +55,12 @@ pub trait Audience {
     /// # Errors
     /// As [`Self::line`].
     fn live(&mut self, at: Timestamp, text: &str) -> io::Result<()>;
+
+    /// The story is over. Who stays goes on in the same cluster, whose clock is the machine's by then, until this ends.
+    ///
+    /// # Errors
+    /// As [`Self::line`].
+    fn over(&mut self, outcome: &Outcome) -> impl Future<Output = io::Result<()>>;
 }
 
 /// How a night came out.
@@ -79,18 +90,28 @@ pub struct Demo<'a> {
     scene: Scene,
     begin: Timestamp,
     pacer: Pacer,
+    door: Option<&'a Door>,
 }
 
 impl<'a> Demo<'a> {
-    /// A night that begins at this time, whole minutes. Needs the runtime of [`runtime`].
+    /// A night that begins at this time, whole minutes. Needs the runtime of [`runtime`]. With a door people can come
+    /// in, and when the story is over the cluster's clock catches up with the machine's.
     #[must_use]
-    pub fn new(story: &'a Story, begin: Timestamp, pace: Pace) -> Self {
+    pub fn new(story: &'a Story, begin: Timestamp, pace: Pace, door: Option<&'a Door>) -> Self {
         let mut setup: Setup<'_> = story.scenario.setup();
         setup.begin = begin;
         setup.settings.windows = story.windows(begin);
+        if let Some(door) = door {
+            setup.settings.control_plane.api_server_port = door.port();
+            let prepare = setup.prepare;
+            setup.prepare = Box::new(move |inner, now| {
+                move_in(inner, &door.addresses());
+                prepare(inner, now);
+            });
+        }
         let scene = Scene::new(Shell::Api, setup, &plan());
         let pacer = Pacer::new(scene.stage.cluster.clock(), pace);
-        Self { story, scene, begin, pacer }
+        Self { story, scene, begin, pacer, door }
     }
 
     /// The settings of the service.
@@ -99,37 +120,72 @@ impl<'a> Demo<'a> {
         &self.scene.stage.settings
     }
 
-    /// Plays the story to its end.
+    /// Plays the story to its end, and goes on as long as the audience stays.
     ///
     /// # Errors
-    /// As the audience's.
+    /// As the audience's, and the door's if it breaks.
     pub async fn play(&self, audience: &mut impl Audience) -> io::Result<Outcome> {
-        let opening = self.scene.open(&plan());
-        let teller = RefCell::new(Teller { audience, narrator: Narrator::default(), cursor: 0, told: Vec::new() });
-        let script = async {
-            let limit = self.begin + BEFORE_THE_WINDOW + self.story.length() + AFTER_THE_WINDOW;
-            let left = limit.duration_since(self.scene.stage.cluster.clock().now());
-            let at_rest = tokio::select! {
-                biased;
-                () = self.story.scenario.play(&self.scene) => true,
-                () = sleep(left.unsigned_abs()) => false,
-            };
-            teller.borrow_mut().look(&self.scene).map(|()| at_rest)
+        let mut ended = Err(io::Error::other("the cluster ended before its night"));
+        let script = async { ended = self.tell(audience).await };
+        let door = async {
+            match self.door {
+                Some(door) => door.open(&self.scene.stage.cluster).await,
+                None => std::future::pending().await,
+            }
         };
-        let mut ended = Ok(false);
-        let lived = self.scene.live(async { ended = script.await });
         tokio::select! {
             biased;
             () = self.pacer.run() => {}
-            result = tell(&teller, &self.scene) => result?,
-            () = lived => {}
+            result = door => result?,
+            () = self.scene.live(script) => {}
         }
-        let at_rest = ended?;
+        ended
+    }
+
+    async fn tell(&self, audience: &mut impl Audience) -> io::Result<Outcome> {
+        let opening = self.scene.open(&plan());
+        let teller = RefCell::new(Teller { audience, narrator: Narrator::default(), cursor: 0, told: Vec::new() });
+        let limit = self.begin + self.story.lasts() + AFTER_THE_STORY;
+        let left = limit.duration_since(self.now());
+        let at_rest = tokio::select! {
+            biased;
+            result = listen(&teller, &self.scene) => return Err(result),
+            () = self.story.scenario.play(&self.scene) => true,
+            () = sleep(left.unsigned_abs()) => false,
+        };
+        let mut teller = teller.into_inner();
+        teller.look(&self.scene)?;
         let night = self.scene.conclude(opening, at_rest);
         let mut differences = self.story.scenario.differences(&night);
-        differences.extend(self.story.untold(&teller.into_inner().told));
+        differences.extend(self.story.untold(&teller.told));
         let report = night.reports.first().cloned();
-        Ok(Outcome { differences, report, at: self.scene.stage.cluster.clock().now(), night })
+        let outcome = Outcome { differences, report, at: self.now(), night };
+        if self.door.is_some() {
+            // Nobody reads the trace any more.
+            self.scene.stage.cluster.lock().trace.keep(false);
+            self.pacer.set(Pace::Machine);
+            while self.pacer.is_behind() {
+                sleep(LOOK).await;
+            }
+        }
+        teller.audience.over(&outcome).await?;
+        Ok(outcome)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.scene.stage.cluster.clock().now()
+    }
+}
+
+/// The nodes get other addresses, and their API servers with them.
+fn move_in(inner: &mut Inner, addresses: &[IpAddr]) {
+    for ((server, node), address) in inner.servers.iter_mut().zip(NODES).zip(addresses) {
+        server.address = address.to_string();
+        inner.store.edit(&ObjectKey::node(node), |node| {
+            if let Some(internal) = node.pointer_mut("/status/addresses/0/address") {
+                *internal = address.to_string().into();
+            }
+        });
     }
 }
 
@@ -170,10 +226,12 @@ impl<A: Audience> Teller<'_, A> {
     }
 }
 
-/// Looks and tells, for ever.
-async fn tell<A: Audience>(teller: &RefCell<Teller<'_, A>>, scene: &Scene) -> io::Result<()> {
+/// Looks and tells, until nobody hears it.
+async fn listen<A: Audience>(teller: &RefCell<Teller<'_, A>>, scene: &Scene) -> io::Error {
     loop {
-        teller.borrow_mut().look(scene)?;
+        if let Err(error) = teller.borrow_mut().look(scene) {
+            return error;
+        }
         sleep(LOOK).await;
     }
 }

@@ -66,7 +66,10 @@ const WHY: &[(Phase, &str)] = &[
         "A new boot ID proves the reboot. While the node is still cordoned, every API server must reach every kubelet over \
          a fresh connection.",
     ),
-    (Phase::Settling, "Proven, so the cordon is off. The next node starts only when the whole cluster was whole for a while."),
+    (
+        Phase::Settling,
+        "Proven, so the cordon is off. The next node starts only when the whole cluster was whole for a while.",
+    ),
     (
         Phase::Held,
         "maint restarts and repairs nothing. It keeps the node as it is, lets nobody else start, goes on looking, and a \
@@ -142,10 +145,11 @@ impl Narrator {
         let name = record.metadata.name.clone().unwrap_or_default();
         let node = record.spec.node_name.clone();
         let phase = phase_of(&record);
-        let run = self
-            .runs
-            .entry(name)
-            .or_insert_with(|| Run { follow: Follow::from_start(at), now: record.clone(), told: BTreeSet::new() });
+        let run = self.runs.entry(name).or_insert_with(|| Run {
+            follow: Follow::from_start(at),
+            now: record.clone(),
+            told: BTreeSet::new(),
+        });
         let mut news: Vec<String> = run.follow.told(&record, at).into_iter().map(|(_, text)| text).collect();
         // That the window is not open yet, or not any more, is the same for all of them.
         news.retain(|text| {
@@ -207,7 +211,8 @@ impl Narrator {
             let (node, phase) = (run.now.spec.node_name.as_str(), phase_of(&run.now));
             let drain = run.now.status.as_ref().and_then(|status| status.drain.as_ref());
             let left = drain.filter(|_| phase == Phase::Draining);
-            let left = left.map_or_else(String::new, |drain| format!(", {} of {} pods left", drain.left, drain.planned));
+            let left =
+                left.map_or_else(String::new, |drain| format!(", {} of {} pods left", drain.left, drain.planned));
             let shown = format!("{node} {phase}{left}");
             // The run that is at work is the one that counts, where a node has several.
             if !phase.is_terminal() || !nodes.contains_key(node) {
@@ -250,7 +255,8 @@ mod tests {
     fn told(narrator: &mut Narrator, resource: &str, object: Value) -> Vec<(Voice, String)> {
         let mut step = Step::act("maint-1", at());
         let key = ObjectKey::new("maint.dev", resource, "", "n1-1");
-        step.changes = vec![Arc::new(Change { revision: 1, key, before: None, after: Some(Arc::new(object)), last: None })];
+        step.changes =
+            vec![Arc::new(Change { revision: 1, key, before: None, after: Some(Arc::new(object)), last: None })];
         narrator.step(&step).into_iter().map(|line| (line.voice, line.text)).collect()
     }
 
@@ -266,7 +272,8 @@ mod tests {
             ..OutboxEntry::default()
         };
         let (timeline, outbox) = (vec![entry], vec![letter]);
-        record.status = Some(MaintenanceStatus { phase: phase.into(), timeline, outbox, ..MaintenanceStatus::default() });
+        record.status =
+            Some(MaintenanceStatus { phase: phase.into(), timeline, outbox, ..MaintenanceStatus::default() });
         serde_json::to_value(record).expect("JSON")
     }
 
@@ -289,9 +296,10 @@ mod tests {
     fn of_kureds_log_only_what_moves_the_night_is_told() {
         let entry = |text: &str| format!("time=\"2026-11-30T02:00:00Z\" level=info msg=\"{text}\"");
         let waits = "Reboot blocked: 1 active alerts: [maint: n1 waits: window OutsideWindow]";
-        let log: Vec<String> = ["Node ID: n1", waits, waits, "Reboot blocked: 1 active alerts: [maint: n1 waits: x]", "Reboot required"]
-            .map(entry)
-            .into();
+        let log: Vec<String> =
+            ["Node ID: n1", waits, waits, "Reboot blocked: 1 active alerts: [maint: n1 waits: x]", "Reboot required"]
+                .map(entry)
+                .into();
         let mut narrator = Narrator::default();
         let text: Vec<String> = narrator.log("n1", &log, at()).into_iter().map(|line| line.text).collect();
         assert_eq!(text, [waits, "Reboot required"]);

@@ -50,6 +50,15 @@ impl Pacer {
         self.pace.set(pace);
     }
 
+    /// Whether virtual time has not got yet to where it may be.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        // A second is what records tell apart.
+        let second = SignedDuration::from_secs(1);
+        allowed(self.pace.get(), self.since.get(), self.real.now())
+            .is_some_and(|to| to.duration_since(self.clock.now()) > second)
+    }
+
     /// Keeps to it, for ever.
     pub async fn run(&self) {
         loop {

@@ -15,6 +15,10 @@ impl Audience for Ear {
     fn live(&mut self, _: Timestamp, _: &str) -> io::Result<()> {
         Ok(())
     }
+
+    async fn over(&mut self, _: &Outcome) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn begin() -> Timestamp {
@@ -24,7 +28,7 @@ fn begin() -> Timestamp {
 fn played(story: &Story, begin: Timestamp, pace: Pace) -> (Outcome, Vec<Line>) {
     runtime().expect("a runtime").block_on(async {
         let mut ear = Ear::default();
-        let outcome = Demo::new(story, begin, pace).play(&mut ear).await.expect("somebody hears it");
+        let outcome = Demo::new(story, begin, pace, None).play(&mut ear).await.expect("somebody hears it");
         (outcome, ear.0)
     })
 }
@@ -44,7 +48,12 @@ fn every_story_ends_as_it_must_and_tells_what_it_must() {
             println!("{}: {} virtual seconds, {} lines", story.name, lasted.as_secs(), lines.len());
             if !outcome.differences.is_empty() || lasted > story.lasts() {
                 let (found, violations) = (&outcome.differences, &outcome.night.violations);
-                bad.push(format!("{} {lasted:?}: {found:#?}\n{violations:#?}\n{}\n{}", story.name, text(&lines), outcome.night.story()));
+                bad.push(format!(
+                    "{} {lasted:?}: {found:#?}\n{violations:#?}\n{}\n{}",
+                    story.name,
+                    text(&lines),
+                    outcome.night.story()
+                ));
             }
         }
         bad

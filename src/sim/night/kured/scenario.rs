@@ -269,7 +269,8 @@ const ONE: Scenario = Scenario {
 };
 
 /// A lock whose holder is no node of the cluster.
-pub(crate) const GHOST: &str = r#"{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
+pub(crate) const GHOST: &str =
+    r#"{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
 const FOREIGN: &str = r#"{"nodeID":"n3","metadata":{"unschedulable":false},"created":"2026-11-30T01:00:00Z","TTL":0}"#;
 
 pub(crate) fn seed(inner: &mut Inner, objects: Vec<serde_json::Value>, now: Timestamp) {
