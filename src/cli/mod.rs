@@ -186,7 +186,12 @@ pub async fn run() -> Exit {
             return if error.print().is_ok() { exit } else { Exit::Error };
         }
     };
-    logging::start(cli.common.verbose, matches!(cli.verb, Verb::Serve(_)));
+    let talker = match cli.verb {
+        Verb::Serve(_) => logging::Talker::Service,
+        Verb::Demo(_) => logging::Talker::Demo,
+        _ => logging::Talker::Verb,
+    };
+    logging::start(cli.common.verbose, talker);
     let done = match &cli.verb {
         Verb::Check(check) => check.run(&cli.common).await,
         Verb::Doctor(doctor) => doctor.run(&cli.common).await,

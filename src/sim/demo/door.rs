@@ -85,10 +85,11 @@ impl Door {
     /// A kubeconfig that leads to the first of them; the authority's certificate is in a file beside it.
     #[must_use]
     pub fn kubeconfig(&self, authority_file: &str) -> String {
+        // Nobody looks at the token; without one kubectl asks for a name and a password.
         let server = self.addresses.first().map(ToString::to_string).unwrap_or_default();
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: maint-demo\nclusters:\n- name: maint-demo\n  cluster:\n    \
-             server: https://{server}\n    certificate-authority: {authority_file}\nusers:\n- name: person\n  user: {{}}\n\
+             server: https://{server}\n    certificate-authority: {authority_file}\nusers:\n- name: person\n  user: {{token: person}}\n\
              contexts:\n- name: maint-demo\n  context:\n    cluster: maint-demo\n    user: person\n"
         )
     }

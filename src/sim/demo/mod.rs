@@ -18,7 +18,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use maint_core::api::record::MaintenanceReport;
-use maint_core::config::{Settings, Window};
+use maint_core::config::{PodAction, Settings, Window};
 
 pub use narrator::{Line, Voice};
 pub use stories::{STORIES, Story};
@@ -101,6 +101,9 @@ impl<'a> Demo<'a> {
         let mut setup: Setup<'_> = story.scenario.setup();
         setup.begin = begin;
         setup.settings.windows = story.windows(begin);
+        // For people who ask for a reboot themselves: kured's double has no sentinel that a pod could make.
+        setup.settings.action.pod =
+            PodAction { enabled: true, image: "demo@sha256:00".to_owned(), ..PodAction::default() };
         if let Some(door) = door {
             setup.settings.control_plane.api_server_port = door.port();
             let prepare = setup.prepare;

@@ -14,6 +14,9 @@ use crate::clock::{Clock, sleep, wait_for_real};
 /// How long real time is waited for at a time.
 const TICK: Duration = Duration::from_millis(10);
 
+/// How far virtual time goes at a time: then the pace is looked at again, which may be another one.
+const STEP: Duration = Duration::from_secs(1);
+
 /// What virtual time keeps to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
@@ -65,9 +68,8 @@ impl Pacer {
             let (now, real) = (self.clock.now(), self.real.now());
             let ahead = allowed(self.pace.get(), self.since.get(), real).map(|to| to.duration_since(now));
             match ahead {
-                // Looked at now and then, since the pace may change.
-                None => sleep(Duration::from_secs(1)).await,
-                Some(ahead) if ahead.is_positive() => sleep(ahead.unsigned_abs()).await,
+                None => sleep(STEP).await,
+                Some(ahead) if ahead.is_positive() => sleep(ahead.unsigned_abs().min(STEP)).await,
                 Some(_) => wait_for_real(TICK).await,
             }
         }
@@ -109,6 +111,31 @@ mod tests {
         for (row, pace, real, wanted) in rows {
             assert_eq!(allowed(pace, since, at(real)), wanted.map(at), "{row}");
         }
+    }
+
+    #[test]
+    fn a_pace_that_changes_is_kept_at_once() {
+        let ahead = crate::demo::runtime().expect("a runtime").block_on(async {
+            let clock = Clock::starting_at(RealClock::real().now() - SignedDuration::from_mins(10));
+            // Ten hours in the first tick: much more than it has time for.
+            let pacer = Pacer::new(clock, Pace::Speed(36_000.0));
+            let script = async {
+                wait_for_real(Duration::from_secs(1)).await;
+                sleep(Duration::from_secs(60)).await;
+                pacer.set(Pace::Machine);
+                while pacer.is_behind() {
+                    sleep(Duration::from_millis(500)).await;
+                }
+                sleep(Duration::from_secs(3)).await;
+            };
+            tokio::select! {
+                biased;
+                () = pacer.run() => {}
+                () = script => {}
+            }
+            clock.now().duration_since(RealClock::real().now())
+        });
+        assert!(ahead < SignedDuration::from_secs(1), "the machine's clock is kept to: {ahead:?}");
     }
 
     #[test]
