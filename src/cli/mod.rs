@@ -6,6 +6,7 @@ mod claim;
 mod cluster;
 mod config;
 mod crds;
+mod demo;
 mod doctor;
 mod dump;
 mod exit;
@@ -174,6 +175,8 @@ enum Verb {
     /// Look at the configuration
     #[command(subcommand)]
     Config(config::Config),
+    /// Play one night of a cluster in memory and tell it. Asks no cluster
+    Demo(demo::Demo),
 }
 
 /// Runs the command line of this process.
@@ -186,7 +189,12 @@ pub async fn run() -> Exit {
             return if error.print().is_ok() { exit } else { Exit::Error };
         }
     };
-    logging::start(cli.common.verbose, matches!(cli.verb, Verb::Serve(_)));
+    let talker = match cli.verb {
+        Verb::Serve(_) => logging::Talker::Service,
+        Verb::Demo(_) => logging::Talker::Demo,
+        _ => logging::Talker::Verb,
+    };
+    logging::start(cli.common.verbose, talker);
     let done = match &cli.verb {
         Verb::Check(check) => check.run(&cli.common).await,
         Verb::Plan(plan) => Box::pin(plan.run(&cli.common)).await,
@@ -211,6 +219,7 @@ pub async fn run() -> Exit {
         Verb::Crds => crds::run(&cli.common),
         Verb::Explain(explain) => explain.run(&cli.common),
         Verb::Config(config) => config.run(&cli.common),
+        Verb::Demo(demo) => demo.run(&cli.common).await,
     };
     done.unwrap_or_else(|error| exit::tell(&error))
 }

@@ -43,3 +43,12 @@ pub fn monotonic() -> Instant {
 pub fn sleep(duration: std::time::Duration) -> tokio::time::Sleep {
     tokio::time::sleep(duration)
 }
+
+/// Waits in real time, under paused time too: virtual time stands still meanwhile, since tokio does not move it on as
+/// long as a thread of its pool is at work. Connections are served as ever.
+pub async fn wait_for_real(duration: std::time::Duration) {
+    #[expect(clippy::disallowed_methods, reason = "real time passes only for whoever looks on")]
+    let wait = tokio::task::spawn_blocking(move || std::thread::sleep(duration));
+    // A pool that is shutting down does not wait.
+    let _ended = wait.await;
+}

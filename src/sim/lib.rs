@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod demo;
 pub mod doubles;
 pub mod faults;
 pub mod invariants;

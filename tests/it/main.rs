@@ -11,6 +11,7 @@
 mod api;
 mod check;
 mod config;
+mod demo;
 mod deploy;
 mod doctor;
 mod drain_limit;

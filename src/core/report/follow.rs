@@ -38,13 +38,19 @@ impl Follow {
 
     /// What happened since the last call: `+00:01:23 Draining: cordoned; pods are evicted`.
     pub fn news(&mut self, record: &Maintenance, now: Timestamp) -> Vec<String> {
+        let told = self.told(record, now).into_iter();
+        told.map(|(at, text)| at.map_or_else(|| text.clone(), |at| format!("{} {text}", self.elapsed(at)))).collect()
+    }
+
+    /// The same without the times in the sentences: when, where it has a time, and what.
+    pub fn told(&mut self, record: &Maintenance, now: Timestamp) -> Vec<(Option<Timestamp>, String)> {
         let Some(status) = &record.status else { return Vec::new() };
-        let mut lines: Vec<String> = self
+        let mut lines: Vec<(Option<Timestamp>, String)> = self
             .after_last(&status.timeline)
             .iter()
             .map(|entry| {
                 let at = parse_time(Some(&entry.at)).unwrap_or(now);
-                format!("{} {}: {}", self.elapsed(at), tame(&entry.phase), tame(&entry.message))
+                (Some(at), format!("{}: {}", tame(&entry.phase), tame(&entry.message)))
             })
             .collect();
         if let Some(last) = status.timeline.last() {
@@ -57,14 +63,14 @@ impl Follow {
             // Ages in sentences change with every look; another gate or reason is news.
             let key = (finding.gate.clone(), finding.reason.clone());
             if self.waits_for.as_ref() != Some(&key) {
-                lines.push(format!("{} Pending: {}", self.elapsed(now), waits(finding)));
+                lines.push((Some(now), format!("Pending: {}", waits(finding))));
                 self.waits_for = Some(key);
             }
         }
         let of_kured = kured::waits_for(record);
         let key = of_kured.as_ref().map(|wait| wait.key);
         if let Some(wait) = of_kured.filter(|_| key != self.kured) {
-            lines.push(format!("{} {}: {}", self.elapsed(now), phase_of(record), wait.shown(now)));
+            lines.push((Some(now), format!("{}: {}", phase_of(record), wait.shown(now))));
         }
         self.kured = key;
         if let Some(progress) = Progress::of(record)
@@ -78,7 +84,7 @@ impl Follow {
         if waits_for_done(record) && !self.told_to_act {
             // Whoever watches is the first to know, whatever becomes of the messages.
             let (node, name) = (&record.spec.node_name, record.metadata.name.as_deref().unwrap_or_default());
-            lines.push(tame(&format!("GO: act on {node} now, then: maint done {name}")));
+            lines.push((None, tame(&format!("GO: act on {node} now, then: maint done {name}"))));
             self.told_to_act = true;
         }
         lines

@@ -52,6 +52,11 @@ pub const RECORD: &str = "n1-night";
 pub const REPLICAS: [&str; 2] = ["maint-1", "maint-2"];
 /// When every night begins.
 const BEGIN: &str = "2026-11-30T02:00:00Z";
+/// When every night begins, as a time.
+fn begin() -> Timestamp {
+    BEGIN.parse().unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
 /// A night that is not at rest by then has failed.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// Until then the world has come to rest.
@@ -131,8 +136,7 @@ pub struct Stage {
 
 impl Stage {
     fn new(shell: Shell, scenario: &Scenario, plan: &Plan) -> Self {
-        let begin: Timestamp = BEGIN.parse().unwrap_or(Timestamp::UNIX_EPOCH);
-        let clock = Clock::starting_at(begin);
+        let clock = Clock::starting_at(begin());
         let cluster = Cluster::new(plan.seed, clock, 3);
         let world = {
             let mut inner = cluster.lock();

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::delete::{DeleteOptions, Deleted};
+use super::discovery;
 use super::error::Refusal;
 use super::evict::EvictionRefused;
-use super::kinds::{Kind, Kinds};
+use super::kinds::Kind;
 use super::object::At as _;
 use super::patch::Form;
 use super::request::{Answer, Payload, Request, Target};
@@ -45,7 +46,7 @@ pub enum Done {
 /// Answers a request on the store.
 pub fn answer(store: &mut Store, request: &Request, view: &View) -> Answer {
     if request.target == Target::Path {
-        return discovery(store.kinds(), &request.path);
+        return discovery::answer(store.kinds(), &request.path);
     }
     match perform(store, request, view) {
         Ok(Done::Object(code, object)) => Answer::json(code, &object),
@@ -299,63 +300,4 @@ fn list_bytes(kind: &Kind, listing: &Listing) -> Vec<u8> {
     bytes.extend(items.unwrap_or_else(|_| b"[]".to_vec()));
     bytes.push(b'}');
     bytes
-}
-
-fn discovery(kinds: &Kinds, path: &str) -> Answer {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let groups = || {
-        let mut found: Vec<(String, Vec<String>)> = Vec::new();
-        for kind in kinds.iter().filter(|kind| !kind.group.is_empty()) {
-            match found.iter_mut().find(|(group, _)| *group == kind.group) {
-                Some((_, versions)) if versions.contains(&kind.version) => {}
-                Some((_, versions)) => versions.push(kind.version.clone()),
-                None => found.push((kind.group.clone(), vec![kind.version.clone()])),
-            }
-        }
-        found
-    };
-    let group = |(name, versions): &(String, Vec<String>)| {
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
-            .collect();
-        json!({"kind": "APIGroup", "apiVersion": "v1", "name": name, "preferredVersion": versions.last(), "versions": versions})
-    };
-    match parts.as_slice() {
-        ["version"] => {
-            Answer::json(200, &json!({"major": "1", "minor": "34", "gitVersion": "v1.34.4", "platform": "linux/amd64"}))
-        }
-        ["api"] => Answer::json(200, &json!({"kind": "APIVersions", "versions": ["v1"]})),
-        ["apis"] => {
-            let list: Vec<Value> = groups().iter().map(group).collect();
-            Answer::json(200, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list}))
-        }
-        ["apis", name] => match groups().iter().find(|(group, _)| group == name) {
-            Some(found) => Answer::json(200, &group(found)),
-            None => Refusal::UnknownPath.into(),
-        },
-        ["api", version] => resources(kinds, "", version),
-        ["apis", name, version] => resources(kinds, name, version),
-        _ => Refusal::UnknownPath.into(),
-    }
-}
-
-fn resources(kinds: &Kinds, group: &str, version: &str) -> Answer {
-    const VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
-    let mut list = Vec::new();
-    for kind in kinds.iter().filter(|kind| kind.group == group && kind.version == version) {
-        let entry = |name: String, verbs: &[&str]| json!({"name": name, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced, "kind": kind.kind, "verbs": verbs});
-        list.push(entry(kind.resource.clone(), VERBS));
-        if kind.status {
-            list.push(entry(format!("{}/status", kind.resource), &["get", "patch", "update"]));
-        }
-    }
-    if list.is_empty() {
-        return Refusal::UnknownPath.into();
-    }
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Answer::json(
-        200,
-        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list}),
-    )
 }

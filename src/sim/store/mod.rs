@@ -4,6 +4,7 @@
 //! behaviours that runs on both. Time is passed into every write, names and uids come from one seed.
 
 mod delete;
+mod discovery;
 pub mod dispatch;
 pub mod error;
 mod evict;

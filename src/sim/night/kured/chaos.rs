@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use super::cluster;
 use super::mischief::{self, Mischief};
-use super::{NODES, Scene, Setup};
+use super::{NODES, Scene, Setup, begin};
 use crate::clock::sleep;
 use crate::doubles::kured::settings::Settings as Flags;
 use crate::faults::Chances;
@@ -70,6 +70,7 @@ impl Chaos {
         Setup {
             flags: self.flags.clone(),
             settings: cluster::settings(),
+            begin: begin(),
             prepare: Box::new(|inner, _| {
                 if let Some(text) = self.lock {
                     cluster::hold_lock(inner, text);

@@ -81,6 +81,6 @@ pub(super) fn settings() -> Settings {
 }
 
 /// Writes kured's lock before the night begins.
-pub(super) fn hold_lock(inner: &mut Inner, text: &str) {
+pub(crate) fn hold_lock(inner: &mut Inner, text: &str) {
     inner.store.edit(&daemon_set_key(), |set| object::annotate(set, KURED_LOCK, text));
 }

@@ -4,7 +4,7 @@ use maint_core::api::record::Maintenance;
 use maint_core::plan::phase_of;
 use serde_json::Value;
 
-use super::{KuredNight, Scene};
+use super::{KuredNight, Scenario, Scene};
 use crate::invariants::History;
 use crate::invariants::views::{KURED_LOCK, LOCK_NOT_KNOWN, boot_id, holders, in_flight, is_garbage, locks};
 use crate::store::{ObjectKey, object};
@@ -107,6 +107,53 @@ impl KuredNight {
         }
         lines.push(format!("lock {:?}, cordoned {:?}, boots {:?}", self.lock, self.cordoned, self.boots));
         lines.join("\n")
+    }
+}
+
+impl Scenario {
+    /// What differs from what the scenario says.
+    #[must_use]
+    pub fn differences(&self, night: &KuredNight) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut differ = |what: &str, seen: String, wanted: String| {
+            if seen != wanted {
+                found.push(format!("{what}: {seen}, wanted {wanted}"));
+            }
+        };
+        let mut ends: Vec<(String, String, String)> =
+            night.runs().into_iter().map(|run| (run.node, run.phase, run.outcome)).collect();
+        // By node, and of one node by creation.
+        ends.sort_by(|a, b| a.0.cmp(&b.0));
+        let wanted: Vec<(String, String, String)> =
+            self.ends.iter().map(|(a, b, c)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned())).collect();
+        differ("records", format!("{ends:?}"), format!("{wanted:?}"));
+        if let Some(order) = self.order {
+            differ("order", format!("{:?}", night.order()), format!("{order:?}"));
+        }
+        differ("boots", format!("{:?}", night.boots.values().collect::<Vec<_>>()), format!("{:?}", self.boots));
+        differ("grants and closings", format!("{:?}", (night.grants, night.closings)), format!("{:?}", self.grants));
+        let status = night.reports.first().and_then(|report| report.status.clone()).unwrap_or_default();
+        differ("verdict", status.verdict.clone(), self.verdict.to_owned());
+        let text = status.outbox.first().map(|entry| entry.text.clone()).unwrap_or_default();
+        for part in self.says {
+            differ(&format!("the report says `{part}`"), text.contains(part).to_string(), "true".to_owned());
+        }
+        let lock = night.lock.clone().unwrap_or_default();
+        let as_wanted = if self.lock.is_empty() { lock.is_empty() } else { lock.contains(self.lock) };
+        if !as_wanted {
+            found.push(format!("the lock is `{lock}`, wanted `{}`", self.lock));
+        }
+        for (what, holds) in [
+            ("it came to rest", night.at_rest),
+            ("one report, delivered", night.reports.len() == 1 && night.delivered.iter().any(|kind| kind == "report")),
+            ("only what is held is cordoned", night.cordoned == self.cordoned),
+            ("no invariant was broken", night.violations.is_empty()),
+        ] {
+            if !holds {
+                found.push(format!("not so: {what}"));
+            }
+        }
+        found
     }
 }
 

@@ -19,12 +19,13 @@ use maint_core::config::Settings;
 use serde_json::Value;
 
 pub use chaos::Chaos;
+pub(crate) use cluster::hold_lock;
 pub use end::{Run, has_lock_of_ours};
 pub use mischief::Mischief;
 pub use scenario::{SCENARIOS, Scenario};
 
 use super::doors::Doors;
-use super::{BEGIN, Mailbag, Plan, REPLICAS, Shell, Stage, WARM_UP, replica, seats};
+use super::{Mailbag, Plan, REPLICAS, Shell, Stage, WARM_UP, begin, replica, seats};
 use crate::clock::{Clock, sleep};
 use crate::doubles::kured::settings::Settings as Flags;
 use crate::doubles::shell::kured::Kureds;
@@ -102,6 +103,8 @@ pub struct Setup<'a> {
     pub flags: Flags,
     /// The settings of the service.
     pub settings: Settings,
+    /// When the night begins.
+    pub begin: Timestamp,
     /// Changes the cluster before the night begins.
     pub prepare: Prepare<'a>,
     /// The nodes that the replicas' pods begin on; none where they run outside the cluster.
@@ -123,9 +126,9 @@ pub struct Scene {
 }
 
 impl Scene {
-    fn new(shell: Shell, setup: Setup<'_>, plan: &Plan) -> Self {
-        let Setup { flags, settings, prepare, seats, wants } = setup;
-        let begin: Timestamp = BEGIN.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    /// Everything stands ready, and nothing moves yet.
+    pub(crate) fn new(shell: Shell, setup: Setup<'_>, plan: &Plan) -> Self {
+        let Setup { flags, settings, begin, prepare, seats, wants } = setup;
         let clock = Clock::starting_at(begin);
         let cluster = Cluster::new(plan.seed, clock, NODES.len());
         let world = {
@@ -241,35 +244,64 @@ pub async fn play_by_chance(shell: Shell, chaos: &Chaos) -> KuredNight {
 }
 
 async fn night(scene: &Scene, plan: &Plan, script: impl Future<Output = ()>) -> KuredNight {
-    let initial = scene.stage.cluster.lock().store.snapshot();
-    {
-        let mut inner = scene.stage.cluster.lock();
+    let opening = scene.open(plan);
+    let at_rest = tokio::select! {
+        biased;
+        () = scene.live(script) => true,
+        () = sleep(LIMIT) => false,
+    };
+    // What answers belongs to processes that are gone now.
+    for name in REPLICAS {
+        scene.stage.doors.iter().for_each(|doors| doors.close(name));
+    }
+    scene.conclude(opening, at_rest)
+}
+
+/// What a night began with.
+pub(crate) struct Opening {
+    initial: invariants::Objects,
+    begun: Timestamp,
+}
+
+impl Scene {
+    /// Sets the faults of the plan, and takes down what the night begins with.
+    pub(crate) fn open(&self, plan: &Plan) -> Opening {
+        let begun = self.stage.cluster.clock().now();
+        let mut inner = self.stage.cluster.lock();
         let chances = if plan.chaos.is_zero() { Chances::default() } else { plan.chances };
         let clients: Vec<&str> = REPLICAS.into_iter().chain(KUREDS).collect();
         inner.faults = Faults::seeded(plan.seed, chances, &clients);
         for (client, k, fault) in &plan.script {
             inner.faults.on_write(client, *k, *fault);
         }
+        Opening { initial: inner.store.snapshot(), begun }
     }
-    let begun = scene.stage.cluster.clock().now();
-    let replicas = async {
-        sleep(WARM_UP).await;
-        let [first, second] = REPLICAS.map(|name| replica::supervise(Arc::clone(&scene.stage), name));
+
+    /// Lets the world, the kureds and, when the world has come to rest, the replicas live until the script ends.
+    pub(crate) async fn live(&self, script: impl Future<Output = ()>) {
+        let replicas = async {
+            sleep(WARM_UP).await;
+            let [first, second] = REPLICAS.map(|name| replica::supervise(Arc::clone(&self.stage), name));
+            tokio::select! {
+                biased;
+                () = first => {}
+                () = second => {}
+                () = script => {}
+            }
+        };
+        // Only the script ever ends.
         tokio::select! {
             biased;
-            () = first => {}
-            () = second => {}
-            () = script => {}
+            () = world::drive(Arc::clone(&self.stage.cluster), Arc::clone(&self.stage.world)) => {}
+            () = Arc::clone(&self.kureds).run() => {}
+            () = replicas => {}
         }
-    };
-    let at_rest = tokio::select! {
-        biased;
-        () = world::drive(Arc::clone(&scene.stage.cluster), Arc::clone(&scene.stage.world)) => false,
-        () = Arc::clone(&scene.kureds).run() => false,
-        () = replicas => true,
-        () = sleep(LIMIT) => false,
-    };
-    conclude(scene, initial, begun, at_rest)
+    }
+
+    /// What came of it so far; the steps of the trace are taken.
+    pub(crate) fn conclude(&self, opening: Opening, at_rest: bool) -> KuredNight {
+        conclude(self, opening.initial, opening.begun, at_rest)
+    }
 }
 
 fn conclude(scene: &Scene, initial: invariants::Objects, begun: Timestamp, at_rest: bool) -> KuredNight {
@@ -277,10 +309,6 @@ fn conclude(scene: &Scene, initial: invariants::Objects, begun: Timestamp, at_re
     let (records, reports, lock) = (scene.records(), scene.reports(), scene.lock());
     let logs = NODES.map(|node| (node.to_owned(), scene.kureds.log(node))).into();
     let met = stage.doors.as_ref().map(Doors::met).unwrap_or_default();
-    // What answers belongs to processes that are gone now.
-    for name in REPLICAS {
-        stage.doors.iter().for_each(|doors| doors.close(name));
-    }
     let mut inner = stage.cluster.lock();
     let history = History { initial, steps: inner.trace.take() };
     let rules =

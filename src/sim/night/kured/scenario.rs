@@ -13,7 +13,7 @@ use maint_engine::runtime::Clock;
 use serde_json::json;
 
 use super::cluster::hold_lock;
-use super::{GITOPS, NODES, Scene, Setup, with_world};
+use super::{GITOPS, NODES, Scene, Setup, begin, with_world};
 use crate::clock::sleep;
 use crate::doubles::kured::settings::Settings as Flags;
 use crate::faults::Fault;
@@ -21,7 +21,7 @@ use crate::store::ObjectKey;
 use crate::store::http::Inner;
 use crate::world::fixture;
 
-type Script = for<'a> fn(&'a Scene) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub(crate) type Script = for<'a> fn(&'a Scene) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A scenario.
 pub struct Scenario {
@@ -38,7 +38,7 @@ pub struct Scenario {
     /// The nodes whose sentinel is there from the beginning.
     pub wants: &'static [&'static str],
     /// What people and the outside do.
-    script: Script,
+    pub(crate) script: Script,
     /// Node, phase and outcome of each record, by node and then by creation.
     pub ends: &'static [(&'static str, &'static str, &'static str)],
     /// The nodes that runs began with, in order; none where chance decides it.
@@ -53,6 +53,8 @@ pub struct Scenario {
     pub says: &'static [&'static str],
     /// kured's lock at the end, as a part of its text; empty for none.
     pub lock: &'static str,
+    /// Nodes that are cordoned at the end.
+    pub cordoned: &'static [&'static str],
 }
 
 impl Scenario {
@@ -62,7 +64,8 @@ impl Scenario {
         let (mut flags, mut settings) = (super::cluster::flags(), super::cluster::settings());
         (self.flags)(&mut flags);
         (self.configure)(&mut settings);
-        Setup { flags, settings, prepare: Box::new(self.prepare), seats: self.seats, wants: self.wants }
+        let prepare = Box::new(self.prepare);
+        Setup { flags, settings, begin: begin(), prepare, seats: self.seats, wants: self.wants }
     }
 
     /// Plays until the night is at rest.
@@ -87,7 +90,8 @@ const fn as_they_are(_: &mut Flags) {}
 const PROVEN: &[(&str, &str, &str)] =
     &[("n1", "Succeeded", "Proven"), ("n2", "Succeeded", "Proven"), ("n3", "Succeeded", "Proven")];
 
-const WELL: Scenario = Scenario {
+/// A night in which all goes well.
+pub(crate) const WELL: Scenario = Scenario {
     name: "",
     flags: as_they_are,
     prepare: nothing,
@@ -102,10 +106,11 @@ const WELL: Scenario = Scenario {
     verdict: "done",
     says: &["3 nodes maintained and proven"],
     lock: "",
+    cordoned: &[],
 };
 
 /// What is left of a night in which nobody may go.
-const NOBODY: Scenario = Scenario {
+pub(crate) const NOBODY: Scenario = Scenario {
     ends: &[("n1", "Pending", ""), ("n2", "Pending", ""), ("n3", "Pending", "")],
     order: Some(&[]),
     boots: [0, 0, 0],
@@ -263,21 +268,23 @@ const ONE: Scenario = Scenario {
     ..WELL
 };
 
-const GHOST: &str = r#"{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
+/// A lock whose holder is no node of the cluster.
+pub(crate) const GHOST: &str =
+    r#"{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
 const FOREIGN: &str = r#"{"nodeID":"n3","metadata":{"unschedulable":false},"created":"2026-11-30T01:00:00Z","TTL":0}"#;
 
-fn seed(inner: &mut Inner, objects: Vec<serde_json::Value>, now: Timestamp) {
+pub(crate) fn seed(inner: &mut Inner, objects: Vec<serde_json::Value>, now: Timestamp) {
     for object in objects {
         inner.store.seed(object, now);
     }
 }
 
-fn longhorn(resource: &str, name: &str) -> ObjectKey {
+pub(crate) fn longhorn(resource: &str, name: &str) -> ObjectKey {
     ObjectKey::new("longhorn.io", resource, fixture::LONGHORN_NAMESPACE, name)
 }
 
 /// The copy of a volume on n2 is being rebuilt, and stays so.
-fn rebuilding(inner: &mut Inner, _: Timestamp) {
+pub(crate) fn rebuilding(inner: &mut Inner, _: Timestamp) {
     inner.store.edit(&longhorn("volumes", "data"), |volume| volume["status"]["robustness"] = json!("degraded"));
     inner.store.edit(&longhorn("engines", "data-e-0"), |engine| {
         engine["status"]["replicaModeMap"]["data-r-n2"] = json!("WO");

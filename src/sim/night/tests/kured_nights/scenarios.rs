@@ -2,54 +2,10 @@
 
 use super::*;
 
-/// What differs from what the scenario says.
-fn differences(scenario: &Scenario, night: &KuredNight) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut differ = |what: &str, seen: String, wanted: String| {
-        if seen != wanted {
-            found.push(format!("{what}: {seen}, wanted {wanted}"));
-        }
-    };
-    let mut ends: Vec<(String, String, String)> =
-        night.runs().into_iter().map(|run| (run.node, run.phase, run.outcome)).collect();
-    // By node, and of one node by creation.
-    ends.sort_by(|a, b| a.0.cmp(&b.0));
-    let wanted: Vec<(String, String, String)> =
-        scenario.ends.iter().map(|(a, b, c)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned())).collect();
-    differ("records", format!("{ends:?}"), format!("{wanted:?}"));
-    if let Some(order) = scenario.order {
-        differ("order", format!("{:?}", night.order()), format!("{order:?}"));
-    }
-    differ("boots", format!("{:?}", night.boots.values().collect::<Vec<_>>()), format!("{:?}", scenario.boots));
-    differ("grants and closings", format!("{:?}", (night.grants, night.closings)), format!("{:?}", scenario.grants));
-    let status = night.reports.first().and_then(|report| report.status.clone()).unwrap_or_default();
-    differ("verdict", status.verdict.clone(), scenario.verdict.to_owned());
-    let text = status.outbox.first().map(|entry| entry.text.clone()).unwrap_or_default();
-    for part in scenario.says {
-        differ(&format!("the report says `{part}`"), text.contains(part).to_string(), "true".to_owned());
-    }
-    let lock = night.lock.clone().unwrap_or_default();
-    let as_wanted = if scenario.lock.is_empty() { lock.is_empty() } else { lock.contains(scenario.lock) };
-    if !as_wanted {
-        found.push(format!("the lock is `{lock}`, wanted `{}`", scenario.lock));
-    }
-    for (what, holds) in [
-        ("it came to rest", night.at_rest),
-        ("one report, delivered", night.reports.len() == 1 && night.delivered.iter().any(|kind| kind == "report")),
-        ("nothing is cordoned", night.cordoned.is_empty()),
-        ("no invariant was broken", night.violations.is_empty()),
-    ] {
-        if !holds {
-            found.push(format!("not so: {what}"));
-        }
-    }
-    found
-}
-
 fn check(name: &str) -> KuredNight {
     let scenario = Scenario::named(name).expect("a scenario");
     let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
-    let found = differences(scenario, &night);
+    let found = scenario.differences(&night);
     assert!(found.is_empty(), "{name}: {found:#?}\n{:#?}\n{}", night.violations, night.story());
     night
 }
@@ -61,7 +17,7 @@ fn every_scenario_with_kured_ends_as_it_must() {
         for scenario in SCENARIOS.iter().skip(half).step_by(2) {
             let night = night(scenario, &Plan { seed: 1, ..Plan::default() });
             println!("{}: {} virtual seconds, {} steps", scenario.name, night.seconds, night.history.steps.len());
-            let found = differences(scenario, &night);
+            let found = scenario.differences(&night);
             if !found.is_empty() {
                 let violations = &night.violations;
                 bad.push(format!("{}: {found:#?}\n{violations:#?}\n{}", scenario.name, night.story()));
