@@ -78,7 +78,7 @@ impl Follow {
         {
             let held = progress.held();
             let held = if held.is_empty() { held } else { format!("; {held}") };
-            lines.push(format!("{} Draining: {}{held}", self.elapsed(now), progress.count()));
+            lines.push((Some(now), format!("Draining: {}{held}", progress.count())));
             self.drain = progress.key();
         }
         if waits_for_done(record) && !self.told_to_act {
