@@ -9,6 +9,10 @@ use super::wait::Wait;
 
 /// What a drain waits for. Whatever else is expected on the node or of budgets changes nothing about who goes next.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, and any of them may be true together"
+)]
 pub struct Awaits {
     /// Budgets that hold a pod, by `namespace/name`.
     pub budgets: BTreeSet<String>,
