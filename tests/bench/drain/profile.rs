@@ -7,6 +7,7 @@ use super::cell::Cell;
 use super::limit::{lag, median, own_times, replacement_time};
 use super::sides::{Drained, Side};
 use super::watch;
+use crate::harness::audit::Entry;
 
 /// How many kinds of requests are named.
 const KINDS: usize = 8;
@@ -49,13 +50,20 @@ pub fn profile(cell: Cell, side: Side, drained: &Drained) -> String {
             write!(text, ", budget allows again {lag:.2} s later").ok();
         }
     }
+    let draining = kinds(drained.log.0.iter().filter(|entry| drained.drains_at(entry)));
+    write!(text, "\n  requests while it drained: {draining}").ok();
+    write!(text, "\n  requests until the node was free: {}", kinds(&drained.log.0)).ok();
+    text
+}
+
+/// The most frequent kinds of requests.
+fn kinds<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in &drained.log.0 {
+    for entry in entries {
         *kinds.entry(format!("{} {}", entry.verb, entry.resource)).or_default() += 1;
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let shown: Vec<_> = kinds.iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
-    write!(text, "\n  requests until the node was free: {}", shown.join(", ")).ok();
-    text
+    shown.join(", ")
 }

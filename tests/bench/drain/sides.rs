@@ -65,11 +65,20 @@ impl Drained {
         self.count(self.first, self.gone)
     }
 
+    /// Whether a request was sent between the first eviction and the last pod gone.
+    pub fn drains_at(&self, entry: &Entry) -> bool {
+        is_within(entry, self.first, self.gone)
+    }
+
     fn count(&self, from: f64, until: f64) -> f64 {
-        let within = |entry: &&Entry| watch::at(&entry.time).is_ok_and(|at| at >= from && at <= until);
+        let within = |entry: &&Entry| is_within(entry, from, until);
         let count = self.log.0.iter().filter(within).filter(|entry| entry.resource != "leases").count();
         u32::try_from(count).unwrap_or(u32::MAX).into()
     }
+}
+
+fn is_within(entry: &Entry, from: f64, until: f64) -> bool {
+    watch::at(&entry.time).is_ok_and(|at| at >= from && at <= until)
 }
 
 /// The service with two replicas. Both sides talk to API server 1.
