@@ -63,6 +63,10 @@ fn crowd(inner: &mut Inner, now: Timestamp, (free, kept): (usize, usize), stop: 
     }
 }
 
+fn became_ready(before: Option<&Value>, after: &Value) -> bool {
+    object::is_true(after, "Ready") && before.is_none_or(|pod| !object::is_true(pod, "Ready"))
+}
+
 /// What the history says of one drain.
 #[derive(Default)]
 struct Seen {
@@ -89,11 +93,7 @@ impl Seen {
                     None if before.is_some_and(on_target) => {
                         seen.gone.insert(name, step.at);
                     }
-                    Some(pod) if !on_target(pod) && object::is_true(pod, "Ready") => {
-                        if before.is_none_or(|pod| !object::is_true(pod, "Ready")) {
-                            seen.ready.push(step.at);
-                        }
-                    }
+                    Some(pod) if !on_target(pod) && became_ready(before, pod) => seen.ready.push(step.at),
                     _ => {}
                 }
             }
