@@ -17,6 +17,10 @@ const BUDGET: Pace = (5_000, 30_000);
 const WEBHOOK: Pace = (10_000, 60_000);
 /// What may pass at once: 5xx, time-outs, cut connections, whatever is not known.
 const TRANSIENT: Pace = (200, 5_000);
+/// A right is missing, or is not known yet to an API server that has just begun; after how many such answers in a row for
+/// one pod it is missing.
+const FORBIDDEN: Pace = (5_000, 5_000);
+const FORBIDDEN_TIMES: u32 = 2;
 /// Another pod has the name, or somebody wrote at the same time.
 const CONFLICT: Pace = (1_000, 5_000);
 /// Two budgets that are not seen here.
@@ -137,6 +141,15 @@ impl Answers {
         self.accepted.get(lane).is_some_and(|basis| basis == version && !version.is_empty())
     }
 
+    /// Whether a pod may have been evicted by an eviction whose answer says nothing, and the list of the pods is too old to
+    /// show it.
+    pub(super) fn may_go(&self, uid: &str, listed_at: Timestamp) -> bool {
+        self.pods.get(uid).is_some_and(|told| {
+            let Answered { answer, at, .. } = &told.answered;
+            matches!(answer, Answer::Transient { .. } | Answer::Unknown { .. }) && listed_at <= *at
+        })
+    }
+
     /// How many evictions of a lane were accepted since its budget was asked for, or have no answer yet: it may not show
     /// them.
     pub(super) fn taken_since(&self, lane: &Lane, at: Timestamp) -> i64 {
@@ -148,10 +161,14 @@ impl Answers {
         i64::try_from(self.pods.values().filter(newer).count().saturating_add(flying)).unwrap_or(i64::MAX)
     }
 
-    /// An answer after which nothing is tried again: a right is missing, or we are wrong.
+    /// An answer after which nothing is tried again: a right is missing, or we are wrong. An API server that has just begun
+    /// may not know its rights yet, so that only its second no counts.
     pub(super) fn fatal(&self, uid: &str) -> Option<String> {
-        match &self.pods.get(uid)?.answered.answer {
-            Answer::Forbidden { message } => Some(format!("maint may not evict: {message}")),
+        let told = self.pods.get(uid)?;
+        match &told.answered.answer {
+            Answer::Forbidden { message } if told.times >= FORBIDDEN_TIMES => {
+                Some(format!("maint may not evict: {message}"))
+            }
             Answer::Invalid { message } => Some(format!("the API server does not accept the eviction: {message}")),
             _ => None,
         }
@@ -184,7 +201,8 @@ impl Answers {
         let told = self.lanes.get(lane)?;
         let Answered { eviction, answer, at } = &told.answered;
         let Answer::RefusedByBudget { budget, message, retry_after_seconds } = answer else { return None };
-        let changed = !eviction.basis.is_empty() && eviction.basis != version;
+        // Without a budget of ours the basis is another object's.
+        let changed = !eviction.basis.is_empty() && !version.is_empty() && eviction.basis != version;
         let asked = retry_after_seconds.map(|seconds| SignedDuration::from_secs(seconds.clamp(1, BUDGET.1 / 1_000)));
         let until = *at + asked.unwrap_or_else(|| hold(BUDGET, told.times));
         let wait = Wait::Refused { budget: budget.clone(), message: message.clone(), until };
@@ -209,12 +227,11 @@ impl Answers {
             Answer::TwoBudgets { message } => failed("is blocked by more than one budget", message, TWO_BUDGETS),
             Answer::WebhookDenied { message } => failed("was denied by a webhook", message, WEBHOOK),
             Answer::UidConflict => failed("was not evicted", "somebody wrote it at the same time", CONFLICT),
-            Answer::Transient { message } => failed("was not evicted", message, TRANSIENT),
-            Answer::Unknown { message } => failed("was not evicted", message, TRANSIENT),
-            Answer::RefusedByBudget { .. }
-            | Answer::Throttled { .. }
-            | Answer::Forbidden { .. }
-            | Answer::Invalid { .. } => None,
+            Answer::Transient { message } | Answer::Unknown { message } => {
+                failed("was not evicted", message, TRANSIENT)
+            }
+            Answer::Forbidden { message } => failed("was not evicted", message, FORBIDDEN),
+            Answer::RefusedByBudget { .. } | Answer::Throttled { .. } | Answer::Invalid { .. } => None,
         }
     }
 }

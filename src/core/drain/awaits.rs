@@ -26,7 +26,7 @@ pub struct Awaits {
     pub nobody_else: bool,
     /// More evictions follow as soon as those of this step are answered.
     pub more: bool,
-    /// A pod of a StatefulSet without a budget has to go: the set's status is asked before it does.
+    /// A pod of a StatefulSet has to go: the set's status is asked before it does, as its budget may be taken away.
     pub sets: bool,
 }
 
@@ -37,7 +37,8 @@ impl Awaits {
         // The wave whose turn it is; once its pods are gone, the next one's may have come.
         let mut turn = None;
         for (entry, why) in waiting {
-            awaits.sets |= matches!(entry.lane, Lane::StatefulSet(_));
+            let of_a_set = entry.pod.controller.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
+            awaits.sets |= of_a_set || matches!(entry.lane, Lane::StatefulSet(_));
             if why.is_leaving() {
                 awaits.leaving.insert(entry.pod.metadata.uid.clone());
                 continue;
@@ -121,6 +122,12 @@ mod tests {
             ("held by a budget, the later wave goes", vec![web("a"), critical()], vec![none()], "shop/web; of dns"),
             ("one that never goes", vec![web("a"), bare()], vec![], "of a"),
             ("a StatefulSet", vec![of_set("db", 0), of_set("db", 1), web("a")], vec![], "of a+db-0; db-0; sets"),
+            (
+                "a StatefulSet under a budget",
+                vec![of_set("db", 0)],
+                vec![budget_document("db", json!({"spec": {"selector": {"matchLabels": {"app": "db"}}}}))],
+                "of db-0; nobody else; sets",
+            ),
             ("databases", vec![database("x", "x"), database("y", "y")], vec![], "of x; x"),
         ];
         for (row, pods, budgets, wanted) in rows {

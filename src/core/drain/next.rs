@@ -194,7 +194,8 @@ impl<'v, 'a> Lanes<'v, 'a> {
     fn new(view: &'v View<'a>, answers: &'v Answers, now: Timestamp) -> Self {
         let moves = |entry: &&Entry<'_>| {
             let accepted = matches!(answers.pod_waits(uid(entry), view.pods_at, now), Some(Wait::Accepted));
-            entry.pod.is_ending() || accepted || answers.is_on_its_way(uid(entry))
+            let uid = uid(entry);
+            entry.pod.is_ending() || accepted || answers.is_on_its_way(uid) || answers.may_go(uid, view.pods_at)
         };
         let moving: Vec<&Entry<'_>> = view.going().filter(moves).collect();
         Self {
@@ -277,7 +278,7 @@ impl<'v, 'a> Lanes<'v, 'a> {
             return wait("another pod of it goes first".to_owned());
         }
         match self.view.workloads.stateful_set(entry.pod) {
-            SetOf::Unknown => wait("StatefulSets could not be read".to_owned()),
+            SetOf::Unknown => wait("it could not be read".to_owned()),
             // Nothing of it will become Ready.
             SetOf::Deleted => Ok(()),
             // The status is that of before our last eviction: its pod counts there as Ready still.
@@ -288,7 +289,8 @@ impl<'v, 'a> Lanes<'v, 'a> {
                 let here = self.view.going().filter(|other| other.lane == entry.lane);
                 let (count, ready) =
                     here.fold((0, 0), |(count, ready), other| (count + 1, ready + i64::from(other.pod.is_ready())));
-                let (wanted, found) = (set.replicas - count, set.ready_replicas - ready);
+                let whole = set.ready_replicas.min(set.staying_replicas);
+                let (wanted, found) = (set.replicas - count, whole - ready);
                 if found >= wanted {
                     return Ok(());
                 }

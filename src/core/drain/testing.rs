@@ -126,7 +126,7 @@ impl Cluster {
 /// A workload with its replicas.
 pub(super) fn workload(name: &str, replicas: i64, ready: i64) -> Value {
     json!({"metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}")},
-        "spec": {"replicas": replicas}, "status": {"readyReplicas": ready}})
+        "spec": {"replicas": replicas}, "status": {"readyReplicas": ready, "currentReplicas": replicas}})
 }
 
 /// Asks a question of a look at the node.

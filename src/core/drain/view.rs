@@ -131,7 +131,10 @@ impl<'a> Workloads<'a> {
     /// The StatefulSet of a pod.
     pub(super) fn stateful_set(&self, pod: &Pod) -> SetOf<'a> {
         let Some(sets) = &self.stateful_sets else { return SetOf::Unknown };
-        let found = pod.controller.as_ref().and_then(|owner| sets.get(owner.uid.as_str()).copied());
+        // OpenKruise and others have StatefulSets of their own, which were not asked for.
+        let ours = pod.controller.as_ref().filter(|owner| owner.group() == "apps");
+        let Some(owner) = ours else { return SetOf::Unknown };
+        let found = sets.get(owner.uid.as_str()).copied();
         found.map_or(SetOf::Deleted, SetOf::There)
     }
 

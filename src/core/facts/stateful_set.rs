@@ -11,8 +11,11 @@ pub struct StatefulSet {
     pub metadata: Metadata,
     /// `spec.replicas`; 1 where it is not set (apps/v1).
     pub replicas: i64,
-    /// `status.readyReplicas`; left out when it is 0.
+    /// `status.readyReplicas`; left out when it is 0. Pods that are ending count while they are Ready still.
     pub ready_replicas: i64,
+    /// Pods that are not ending, Ready or not: `status.currentReplicas`, and `status.updatedReplicas` while they are of two
+    /// revisions (`computeReplicaStatus` of the controller leaves ending pods out of these alone).
+    pub staying_replicas: i64,
 }
 
 impl Source for StatefulSet {
@@ -29,10 +32,16 @@ impl Source for StatefulSet {
     };
 
     fn decode(root: &Fields<'_>) -> Result<Self, Malformed> {
+        let status = root.object("status")?;
+        let count = |field: &'static str| status.optional_i64(field).map(Option::unwrap_or_default);
+        let revision = |field: &'static str| status.optional_str(field);
+        let updated =
+            if revision("currentRevision")? == revision("updateRevision")? { 0 } else { count("updatedReplicas")? };
         Ok(Self {
             metadata: Metadata::of(root)?,
             replicas: root.object("spec")?.optional_i64("replicas")?.unwrap_or(1),
-            ready_replicas: root.object("status")?.optional_i64("readyReplicas")?.unwrap_or_default(),
+            ready_replicas: count("readyReplicas")?,
+            staying_replicas: count("currentReplicas")?.saturating_add(updated),
         })
     }
 }

@@ -234,7 +234,16 @@ where
         let clock = self.env.clock.clone();
         let node = Watched::Node(node.to_owned());
         Some(self.env.tasks.spawn(async move {
-            watch(&*watches, &clock, &node, |_| wake.notify_one()).await;
+            let mut known = None;
+            watch(&*watches, &clock, &node, |changed| {
+                let Changed { uid, gone, asked, annotations, node, .. } = changed;
+                let seen = Some((uid, gone, asked, annotations, node));
+                if known != seen {
+                    known = seen;
+                    wake.notify_one();
+                }
+            })
+            .await;
         }))
     }
 }

@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
+use maint_core::drain::{Eviction, Lane};
 use maint_core::facts::Facts;
 use maint_core::plan::{self, Act, OwnSeat, Step, StepInput};
 use tokio::sync::{Mutex, Notify};
@@ -110,6 +111,12 @@ fn only_numbers(record: &Maintenance, step: &Step) -> bool {
     step.awaits.is_some() && evicts && !step.hand_over && !step.done && record.status.as_ref().is_some_and(same)
 }
 
+/// Whether a step evicts a pod on what its StatefulSet's status says.
+fn asks_a_set(step: &Step) -> bool {
+    let of_set = |eviction: &Eviction| matches!(eviction.lane, Lane::StatefulSet(_));
+    step.acts.iter().any(|act| matches!(act, Act::Evict(evictions) if evictions.iter().any(of_set)))
+}
+
 /// What the next turn of the loop does.
 enum Turn {
     End(DriverEnd),
@@ -179,7 +186,15 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         let pending = plan::phase_of(&record) == Phase::Pending;
         let start = Arc::clone(&self.start);
         let _starting = if pending { Some(start.lock().await) } else { None };
+        if !self.fresh.as_ref().is_some_and(|fresh| fresh.knows(&record)) {
+            // Somebody said something since the gates were asked, or they did not agree: what was asked for is not sent.
+            self.evictions.ask(&[], self.clock.instant(), &self.clock);
+        }
         let step = self.decide(look, &record, term).await;
+        if step.awaits.is_none() {
+            // The record is written first, and that takes its time.
+            self.evictions.ask(&[], self.clock.instant(), &self.clock);
+        }
         let only_numbers = only_numbers(&record, &step);
         if only_numbers {
             self.act(&record, &step).await;
@@ -267,7 +282,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         fresh.facts.overlay(self.ports.observe.observe_around(&wanted).await, &record.spec.node_name);
         let mut step = self.step(record, &fresh.facts, term);
         match &step.awaits {
-            Some(awaits) if only_numbers(record, &step) => {
+            Some(awaits) if only_numbers(record, &step) && (fresh.awaits.sets || !asks_a_set(&step)) => {
                 step.wake_at = step.wake_at.min(fresh.look_at);
                 fresh.awaits = awaits.clone();
                 self.fresh = Some(fresh);

@@ -39,6 +39,11 @@ impl Fresh {
 
     /// Whether it is young enough, and nobody has said anything since.
     pub(super) fn serves(&self, record: &Maintenance, now: Instant) -> bool {
-        now.duration_since(self.at) < SERVES && self.generation == record.metadata.generation
+        now.duration_since(self.at) < SERVES && self.knows(record)
+    }
+
+    /// Whether nobody has said anything since: a wish to cancel, or to delete the record, is a new generation.
+    pub(super) fn knows(&self, record: &Maintenance) -> bool {
+        self.generation == record.metadata.generation
     }
 }

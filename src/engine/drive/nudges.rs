@@ -155,12 +155,21 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::watch::NodeState;
     use super::*;
 
     /// A change of a budget: whether it is gone, its generation, whether it allows a disruption.
     fn budget(name: &str, gone: bool, generation: i64, allows: bool) -> Changed {
         let (name, uid) = (name.to_owned(), String::new());
-        Changed { name, uid, gone, asked: (generation, false), allows, annotations: BTreeMap::new() }
+        Changed {
+            name,
+            uid,
+            gone,
+            asked: (generation, false),
+            allows,
+            annotations: BTreeMap::new(),
+            node: NodeState::default(),
+        }
     }
 
     fn uids(names: &[&str]) -> BTreeSet<String> {

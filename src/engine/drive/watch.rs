@@ -44,6 +44,19 @@ pub struct Changed {
     pub allows: bool,
     /// Its annotations, but for what kubectl keeps there of whole objects.
     pub annotations: BTreeMap<String, String>,
+    /// Of a Node: what a run waits for. Of anything else: nothing that says something.
+    pub node: NodeState,
+}
+
+/// What of a Node is worth a look at once. The rest, such as taints and when it was last heard, is seen at the next look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeState {
+    /// `spec.unschedulable`
+    pub unschedulable: bool,
+    /// The status of condition Ready; "" where it has none.
+    pub ready: String,
+    /// `status.nodeInfo.bootID`
+    pub boot_id: String,
 }
 
 /// What is watched.
@@ -93,10 +106,14 @@ pub(super) async fn watch_whole(
     mut event: impl FnMut(Option<Changed>) + Send,
 ) {
     loop {
+        let begun = clock.instant();
         let ended = once(watches, clock, watched, &mut |change| event(Some(change))).await;
         event(None);
-        if let Err(why) = ended {
+        if let Err(why) = &ended {
             tracing::debug!(?watched, why, "the watch begins anew");
+        }
+        // A server that ends each watch at once must not be asked for the next one at once.
+        if ended.is_err() || clock.instant().duration_since(begun) < PAUSE {
             clock.sleep(PAUSE).await;
         }
     }
@@ -209,13 +226,71 @@ impl Changed {
             None => name.to_owned(),
         };
         let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Self { name, uid, gone, asked: (generation, deleting), allows, annotations })
+        Some(Self { name, uid, gone, asked: (generation, deleting), allows, annotations, node: NodeState::of(object) })
+    }
+}
+
+impl NodeState {
+    fn of(object: &Value) -> Self {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let mut ready = conditions.filter(|one| one.get("type").and_then(Value::as_str) == Some("Ready"));
+        Self {
+            unschedulable: object.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or_default(),
+            ready: text(ready.next().and_then(|one| one.get("status"))),
+            boot_id: text(object.pointer("/status/nodeInfo/bootID")),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A server that ends each watch as soon as it has begun.
+    struct Ends(std::sync::atomic::AtomicU32);
+
+    impl Watches for Ends {
+        fn open(&self, _: &Watched, _: Duration) -> BoxFuture<'static, Result<Changes, String>> {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Box::pin(async { Ok(Box::pin(stream::empty()) as Changes) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_ends_at_once_is_not_begun_at_once() {
+        let clock = Clock::simulated("2026-11-30T02:00:00Z".parse().expect("a time"));
+        let (server, mut blind) = (Ends(std::sync::atomic::AtomicU32::new(0)), 0);
+        let minute = Duration::from_secs(60);
+        let watching = watch_whole(&server, &clock, &Watched::Budgets, |_| blind += 1);
+        assert!(clock.timeout(minute, watching).await.is_err(), "it never ends");
+        let opened = server.0.into_inner();
+        assert!((12..=13).contains(&opened) && (12..=13).contains(&blind), "{opened} watches, {blind} times blind");
+    }
+
+    #[test]
+    fn a_node_tells_what_a_run_waits_for() {
+        let base = serde_json::json!({"metadata": {"name": "n"}, "spec": {},
+            "status": {"nodeInfo": {"bootID": "b"}, "conditions": [{"type": "Ready", "status": "True"}]}});
+        let rows = [
+            (
+                "when it was last heard",
+                "/status/conditions/0",
+                serde_json::json!({"type": "Ready", "status": "True", "lastHeartbeatTime": "x"}),
+                false,
+            ),
+            ("a taint", "/spec", serde_json::json!({"taints": [{"key": "k"}]}), false),
+            ("cordoned", "/spec", serde_json::json!({"unschedulable": true}), true),
+            ("not Ready", "/status/conditions/0/status", serde_json::json!("Unknown"), true),
+            ("booted", "/status/nodeInfo/bootID", serde_json::json!("c"), true),
+        ];
+        for (row, pointer, value, wanted) in rows {
+            let mut other = base.clone();
+            *other.pointer_mut(pointer).expect("is there") = value;
+            let states = [&base, &other].map(|node| Changed::of(node, false).expect("a name").node);
+            assert_eq!(states[0] != states[1], wanted, "{row}");
+        }
+    }
 
     #[test]
     fn a_line_tells_what_was_asked() {

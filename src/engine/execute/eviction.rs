@@ -131,10 +131,11 @@ pub fn answer_of(reply: &Reply) -> Answer {
             let budget = text("/details/name").map(str::to_owned);
             Answer::RefusedByBudget { budget, message: message(), retry_after_seconds }
         }
-        401 | 403 => Answer::Forbidden { message: message() },
+        403 => Answer::Forbidden { message: message() },
         500 if message().contains("more than one PodDisruptionBudget") => Answer::TwoBudgets { message: message() },
         400 | 405 | 406 | 413 | 415 | 422 => Answer::Invalid { message: message() },
-        500..=599 => Answer::Transient { message: format!("HTTP {}: {}", reply.code, message()) },
+        // 401: a token that is renewed, or an API server that cannot check it now.
+        401 | 500..=599 => Answer::Transient { message: format!("HTTP {}: {}", reply.code, message()) },
         code => Answer::Unknown { message: format!("HTTP {code}: {}", message()) },
     }
 }

@@ -106,11 +106,17 @@ fn replicas(state: &mut State, store: &Store, key: &ObjectKey, found: &Value, ui
     let all = owned(store, "", "pods", key, uid);
     let living: Vec<&Value> = all.iter().copied().filter(|pod| lives(pod)).collect();
     let count = |ready: bool| living.iter().filter(|pod| !ready || object::is_true(pod, "Ready")).count();
-    let members = [
+    // As in `computeReplicaStatus`: pods of a StatefulSet that are ending count as ready, and are in none of its revisions.
+    let ready = all.iter().filter(|pod| object::is_true(pod, "Ready")).count();
+    let ready = if ordinal { ready } else { count(true) };
+    let mut members = vec![
         ("replicas", i64::try_from(count(false)).unwrap_or(0)),
-        ("readyReplicas", i64::try_from(count(true)).unwrap_or(0)),
-        ("availableReplicas", i64::try_from(count(true)).unwrap_or(0)),
+        ("readyReplicas", i64::try_from(ready).unwrap_or(0)),
+        ("availableReplicas", i64::try_from(ready).unwrap_or(0)),
     ];
+    if ordinal {
+        members.push(("currentReplicas", i64::try_from(count(false)).unwrap_or(0)));
+    }
     let mut writes = vec![put_status(key, found, &members)];
     if ordinal {
         for index in 0..wanted {

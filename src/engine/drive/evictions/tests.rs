@@ -6,7 +6,7 @@ use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::plan::Act;
 
 use super::*;
-use crate::drive::watch::{Changed, Changes, Watched, Watches};
+use crate::drive::watch::{Changed, Changes, NodeState, Watched, Watches};
 use crate::execute::{StateWrite, WriteError};
 use crate::runtime::Clock;
 
@@ -101,6 +101,7 @@ impl Watches for Script {
                     asked: (0, deleting),
                     allows: false,
                     annotations,
+                    node: NodeState::default(),
                 })
             }
         });

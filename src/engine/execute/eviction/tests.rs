@@ -94,7 +94,7 @@ fn every_other_answer_is_told_by_its_cause() {
         ("another uid", status(409, "Conflict", "Precondition failed: UID", Value::Null), "uid-conflict"),
         ("the namespace ends", status(403, "Forbidden", "forbidden", ends), "namespace-terminating"),
         ("no right", status(403, "Forbidden", "pods \"a\" is forbidden: User", json!({"kind": "pods"})), "forbidden"),
-        ("not known", status(401, "Unauthorized", "Unauthorized", Value::Null), "forbidden"),
+        ("not known", status(401, "Unauthorized", "Unauthorized", Value::Null), "transient"),
         ("two budgets", status(500, "", two, Value::Null), "two-budgets"),
         ("a webhook", status(400, "", denied, Value::Null), "webhook-denied"),
         ("a webhook that says 429", status(429, "", denied, json!({"retryAfterSeconds": 5})), "webhook-denied"),
