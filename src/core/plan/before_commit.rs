@@ -54,7 +54,12 @@ pub(super) fn draining(run: &mut Run<'_>) {
     if taken::is_taken(run) {
         return;
     }
-    let Some((node, findings)) = still_ours_to_do(run, Moment::Cordoned, true) else { return };
+    let Some((node, findings)) = still_ours_to_do(run, Moment::Cordoned, true) else {
+        if run.status.phase != Phase::Draining.as_str() {
+            drain::count_at_last(run);
+        }
+        return;
+    };
     if restamp(run, node) {
         return;
     }

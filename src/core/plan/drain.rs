@@ -56,6 +56,16 @@ pub(super) fn look(run: &mut Run<'_>) -> Drained {
     }
 }
 
+/// The drain ends before it is done: how many went until now, where that can be told. Numbers of a drain are written late.
+pub(super) fn count_at_last(run: &mut Run<'_>) {
+    if run.status.drain.is_none() {
+        return;
+    }
+    if let Ok(view) = view(run) {
+        keep(run, &next(&view, run.input.answers, run.input.now));
+    }
+}
+
 /// The gates agree: these go, and the drain waits for that.
 pub(super) fn go_on(run: &mut Run<'_>, next: Vec<Eviction>, awaits: Awaits) {
     run.awaits = Some(awaits);

@@ -27,6 +27,8 @@ use crate::runtime::{Clock, Instant};
 
 /// Least time between two writes to a record.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Least time between two looks for what budgets and pods tell: in a cluster that is rolled out they tell much.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How soon the world is looked at again after a write that failed, and at most after many.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -160,10 +162,15 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
                     retry.next().unwrap_or(RETRY.1)
                 }
             };
+            let looked = self.clock.instant();
+            let nudged = async {
+                self.clock.sleep_until(looked + LOOK_EVERY).await;
+                self.nudges.nudged().await
+            };
             look = tokio::select! {
                 biased;
                 () = self.wake.notified() => Look::Whole,
-                look = self.nudges.nudged() => look,
+                look = nudged => look,
                 () = self.clock.sleep(wait) => Look::Again,
             };
         }

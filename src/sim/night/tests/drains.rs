@@ -167,6 +167,15 @@ fn chance_over_drains_breaks_nothing() {
     println!("{ends:#?}\n{hits:#?}\n{evicted} pods evicted");
     assert!(bad.is_empty(), "{} bad nights\n{}", bad.len(), bad.join("\n\n"));
     println!("figure drain.nights {nights} nights");
+    if nights >= NIGHTS {
+        // Else nothing was tried.
+        assert!(evicted > 0 && ends.contains_key("Succeeded Proven"), "{ends:?}");
+        for kind in
+            ["hang-after", "lose-answer", "on-an-eviction", "refuse-409", "refuse-429", "refuse-503", "refuse-504"]
+        {
+            assert!(hits.contains_key(kind), "{kind} hit nobody: {hits:?}");
+        }
+    }
 }
 
 /// Prints the night of a seed for people: `MAINT_SIM_DRAIN_SEED=17 cargo test -p maint-sim the_drain_of_a_seed --
