@@ -46,6 +46,9 @@ impl Halt {
     /// If the end is over already, or the API server does not take it.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let by = self.who.name()?;
+        if self.reason.trim().is_empty() {
+            return Err(Failure::usage("--reason is empty: say why, for whoever finds it").into());
+        }
         let session = Session::open(common).await?;
         let since = session.now();
         let until = self.until.map(|until| until.instant(since)).transpose().map_err(Failure::usage)?;

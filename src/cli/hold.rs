@@ -43,6 +43,9 @@ impl Hold {
     /// If there is no such node, the end is over already, or the API server does not take it.
     pub async fn run(&self, common: &Common) -> anyhow::Result<Exit> {
         let by = self.who.name()?;
+        if self.reason.trim().is_empty() {
+            return Err(Failure::usage("--reason is empty: say why, for whoever finds it").into());
+        }
         let session = Session::open(common).await?;
         let until = self.until.map(|until| until.instant(session.now())).transpose().map_err(Failure::usage)?;
         let node = session.node(&self.node).await?;

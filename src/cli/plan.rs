@@ -24,7 +24,7 @@ Examples:
   maint plan worker2 --from DUMP                     from a saved cluster
 
 It ends as check does: 0 if a run could begin, 3 if something blocks it or its drain could never end, 4 if something
-could not be judged.";
+could not be judged; of several nodes the worst of that.";
 
 /// Arguments of `plan`.
 #[derive(Debug, Args)]
@@ -103,7 +103,19 @@ impl Plan {
         }
         let leader = question.leader.map(str::to_owned);
         let limit = question.settings.max_nodes_per_window;
-        let report = PlanOrderReport::new(self.head(gathered), candidates, previews, leader, limit);
+        let mut arguments = String::new();
+        if let Some(scope) = &self.scope {
+            let _ = write!(arguments, " --scope {}", quoted(scope));
+        }
+        if self.manual {
+            arguments.push_str(" --manual");
+        }
+        if let Some(at) = self.at {
+            let _ = write!(arguments, " --at {at}");
+        }
+        arguments.push_str(&self.input.arguments());
+        arguments.push_str(&common.arguments());
+        let report = PlanOrderReport::new(self.head(gathered), candidates, previews, leader, limit, arguments);
         match common.output {
             Output::Text => terminal::data(&report::order(&report, common.paint()))?,
             Output::Json => terminal::json(&report)?,

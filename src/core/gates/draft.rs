@@ -56,7 +56,12 @@ impl<'a> Draft<'a> {
                         Item::Malformed(malformed) => self.unknown(
                             Reason::ObservationMalformed,
                             format!("{malformed}"),
-                            Evidence::new(&malformed.object, &malformed.path, &malformed.problem, "a readable field"),
+                            Evidence::new(
+                                &malformed.object,
+                                &malformed.path,
+                                malformed.problem.strip_prefix("is ").unwrap_or(&malformed.problem),
+                                "a readable field",
+                            ),
                         ),
                     }
                 }

@@ -106,6 +106,13 @@ fn consequence(place: &Place, lock: Option<&Lock>, holders: &[Holder]) -> String
         Some(one) if one.expired => {
             format!("it has expired: the next kured that hears go takes it, and kured on {} finds it gone", one.name)
         }
+        Some(one) if one.ours => match &one.record {
+            Some(record) => {
+                let name = record.split(' ').next().unwrap_or(record);
+                format!("maint gives it back when that run is over, and all others wait: maint show {name}")
+            }
+            None => format!("nobody gives it back, and all wait: maint lock release --holder {} --yes", one.name),
+        },
         Some(one) if one.node_exists => {
             format!("kured on {} goes on with its reboot, or gives it back when it starts; all others wait", one.name)
         }

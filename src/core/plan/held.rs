@@ -93,7 +93,8 @@ fn accept_cancel(run: &mut Run<'_>, node: &Node, by: &str) {
         return;
     }
     run.heard_cancel();
-    let cordon = if node.is_cordoned() { "; the node stays cordoned" } else { "" };
+    // The taint follows the field later, by a controller.
+    let cordon = if node.unschedulable { "; the node stays cordoned" } else { "" };
     let why = format!("{by} cancelled it and accepted the node unproven{cordon}");
     run.end(Phase::Cancelled, Outcome::AcceptedUnproven.as_str(), why);
 }

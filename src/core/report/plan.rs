@@ -190,6 +190,8 @@ pub struct PlanOrderReport {
     pub nodes: Vec<PlanOrderEntry>,
     /// How many nodes are begun with in one window.
     pub max_nodes_per_window: u32,
+    /// The arguments that ask the same question of one node, each with a blank before it.
+    pub arguments: String,
 }
 
 /// One node of the order.
@@ -241,6 +243,7 @@ impl PlanOrderReport {
         previews: Vec<Preview>,
         leader: Option<String>,
         max_nodes_per_window: u32,
+        arguments: String,
     ) -> Self {
         let Candidates { nodes, wished, unknown, in_flight } = candidates;
         let nodes: Vec<PlanOrderEntry> =
@@ -257,6 +260,7 @@ impl PlanOrderReport {
             unknown,
             nodes,
             max_nodes_per_window,
+            arguments,
         }
     }
 }

@@ -209,7 +209,7 @@ pub const STORIES: &[Story] = &[
     },
     Story {
         name: "halt",
-        about: "a person halts everything in the middle of a drain, and lets it go on later",
+        about: "a person halts everything when a node was just drained, and lets it go on later",
         scenario: Scenario { script: |scene| Box::pin(halt(scene)), ..QUIET.scenario },
         tells: &["maint halt", "maint unhalt", "3 nodes maintained and proven"],
         ..QUIET

@@ -96,7 +96,7 @@ pub fn order(report: &PlanOrderReport, paint: Paint) -> String {
     if let Some(first) = report.nodes.first() {
         push(&mut text, "");
         let whole = report.next.as_ref().unwrap_or(&first.node);
-        push(&mut text, &tame(&format!("the whole plan of one: maint plan {whole}")));
+        push(&mut text, &tame(&format!("the whole plan of one: maint plan {whole}{}", report.arguments)));
     }
     push_not_asked(&mut text, &report.head.not_asked);
     push(&mut text, "");
@@ -119,8 +119,9 @@ fn context(text: &mut String, head: &PlanHead, paint: Paint) {
     push(text, &format!("  {}", paint.dim(&tame(&line))));
     if let Some(at) = head.at {
         let line = format!(
-            "windows, halt and holds as if it were {} (--at); all else is as it is now, and may be otherwise then",
-            at.strftime("%Y-%m-%dT%H:%M:%SZ")
+            "windows, halt and holds as if it were {} (--at); all else is as it is at {now}, and may be otherwise then",
+            at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            now = head.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         );
         push(text, &paint.status(Status::Warn, &format!("  {line}")));
     }
