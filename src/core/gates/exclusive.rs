@@ -18,7 +18,7 @@ use super::reading::{deletion_taint, in_flight, installed, node_exists, required
 use super::{Draft, GateInput, GateSpec, nodes};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{DaemonSet, Maintenance, Node};
-use crate::kured::hold::owner_of;
+use crate::kured::hold::{is_of, owner_of};
 use crate::kured::lock::{Entry, Format, Lock, MANUAL};
 use crate::kured::lock_annotations;
 
@@ -182,11 +182,13 @@ fn judge_lock(
     };
     for entry in lock.entries.iter().filter(|entry| entry.node_id != input.target) {
         let holder = &entry.node_id;
+        if input.run.is_some_and(|run| is_of(entry, input.target, &run.maintenance_uid)) {
+            continue;
+        }
         if let Some(uid) = owner_of(entry) {
-            let own = input.run.is_some_and(|run| run.maintenance_uid == uid);
             // A list has room for the hold of a run of ours beside this one; its node is counted above.
             let beside = lock.format == Format::Multi && runs.values().any(|run| run.metadata.uid == uid);
-            if !own && !beside {
+            if !beside {
                 let records: Vec<&Maintenance> = input.facts.maintenances.good().collect();
                 let message = super::kured::of_another_record(&object, entry, uid, &records);
                 let evidence = Evidence::new(&object, &field, holder, "free, or this run's own");

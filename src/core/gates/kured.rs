@@ -18,7 +18,7 @@ use crate::api::{
     Action, Asked, Evidence, Finding, GateId, Moment, Policy, QuestionSource, Reason, SourceId, Status, Trigger,
 };
 use crate::facts::{DaemonSet, KuredPod, Maintenance, Observation};
-use crate::kured::hold::owner_of;
+use crate::kured::hold::{is_of, is_ours, owner_of};
 use crate::kured::lock::{Entry, Lock, MANUAL};
 use crate::kured::{
     Advice, Installation, Place, Places, container_of, installations, judge, lock_annotations, places_of, pods_of,
@@ -203,10 +203,9 @@ fn full_of_ghosts(input: &GateInput<'_>, draft: &mut Draft<'_>, place: &Place, f
     let taken: Vec<Entry> = entries(place.text.as_deref())
         .into_iter()
         .filter(|entry| entry.node_id != input.target && !entry.expired(input.now))
-        .filter(|entry| !owner_of(entry).is_some_and(|uid| is_own(input, uid)))
+        .filter(|entry| !input.run.is_some_and(|run| is_of(entry, input.target, &run.maintenance_uid)))
         .collect();
-    let ghost =
-        |entry: &&Entry| owner_of(entry).is_none() && entry.node_id != MANUAL && !node_exists(input, &entry.node_id);
+    let ghost = |entry: &&Entry| !is_ours(entry) && entry.node_id != MANUAL && !node_exists(input, &entry.node_id);
     let Some(entry) = taken.iter().find(ghost).filter(|_| taken.len() >= place.concurrency.max(1)) else { return };
     let (object, holder) = (place.object(), &entry.node_id);
     let message = format!(

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use super::Place;
 use super::lock::{Entry, Format, Lock, LockError};
 
+/// What the names of our entries begin with. No node is called so: `:` is not allowed in their names.
+const PREFIX: &str = "maint:";
 /// Field of an entry that says which record it belongs to. kured ignores what it does not know.
 const OWNER: &str = "maint";
 /// A hundred years in nanoseconds. A TTL of 0 would be read as the flag's value by a change that is under way in kured
@@ -18,6 +20,26 @@ const TTL_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
 #[must_use]
 pub fn owner_of(entry: &Entry) -> Option<&str> {
     entry.other.get(OWNER)?.get("maintenance")?.as_str()
+}
+
+/// The node of the run that an entry of maint's is for, by its name. kured drops fields that it does not know when it
+/// writes a list anew, which it does at each of its own Acquires and Releases; the name stays.
+#[must_use]
+pub fn node_of(entry: &Entry) -> Option<&str> {
+    entry.node_id.strip_prefix(PREFIX)?.split(':').next().filter(|node| !node.is_empty())
+}
+
+/// Whether an entry is one of maint's.
+#[must_use]
+pub fn is_ours(entry: &Entry) -> bool {
+    owner_of(entry).is_some() || node_of(entry).is_some()
+}
+
+/// Whether an entry is that of a run: it names the record, or it has lost that and is called as those of the node are. A
+/// node has one run in flight.
+#[must_use]
+pub fn is_of(entry: &Entry, node: &str, maintenance: &str) -> bool {
+    owner_of(entry).map_or_else(|| node_of(entry) == Some(node), |owner| owner == maintenance)
 }
 
 /// Why the lock cannot be taken now.
@@ -53,7 +75,7 @@ pub fn read(place: &Place) -> Result<Option<Lock>, LockError> {
 /// If it cannot be taken now.
 pub fn take(place: &Place, node: &str, maintenance: &str, now: Timestamp) -> Result<Option<String>, NotNow> {
     let lock = read(place)?;
-    let ours = |lock: &Lock| lock.entries.iter().filter(|entry| owner_of(entry) == Some(maintenance)).count();
+    let ours = |lock: &Lock| lock.entries.iter().filter(|entry| is_of(entry, node, maintenance)).count();
     if place.concurrency <= 1 {
         return match lock {
             Some(lock) if lock.format == Format::Multi => {
@@ -90,9 +112,9 @@ pub fn take(place: &Place, node: &str, maintenance: &str, now: Timestamp) -> Res
 
 /// Whether no kured can take the lock, thanks to our entries.
 #[must_use]
-pub fn is_taken(place: &Place, maintenance: &str) -> bool {
+pub fn is_taken(place: &Place, node: &str, maintenance: &str) -> bool {
     let Ok(Some(lock)) = read(place) else { return false };
-    let ours = lock.entries.iter().filter(|entry| owner_of(entry) == Some(maintenance)).count();
+    let ours = lock.entries.iter().filter(|entry| is_of(entry, node, maintenance)).count();
     match lock.format {
         Format::Single => ours > 0 && place.concurrency <= 1,
         Format::Multi => ours >= place.concurrency,
@@ -104,10 +126,10 @@ pub fn is_taken(place: &Place, maintenance: &str) -> bool {
 ///
 /// # Errors
 /// If it cannot be understood.
-pub fn release(place: &Place, maintenance: &str) -> Result<(bool, Option<String>), LockError> {
+pub fn release(place: &Place, node: &str, maintenance: &str) -> Result<(bool, Option<String>), LockError> {
     let Some(mut lock) = read(place)? else { return Ok((false, None)) };
     let before = lock.entries.len();
-    lock.entries.retain(|entry| owner_of(entry) != Some(maintenance));
+    lock.entries.retain(|entry| !is_of(entry, node, maintenance));
     let text = lock.to_text();
     Ok((lock.entries.len() != before, (!text.is_empty()).then_some(text)))
 }
@@ -126,9 +148,9 @@ pub fn keep_cordon(place: &Place, node: &str) -> Result<Option<String>, LockErro
     Ok(changed.then(|| lock.to_text()))
 }
 
-/// One of our entries. The name can be no node's: `:` is not allowed in one.
+/// One of our entries.
 fn entry(node: &str, maintenance: &str, now: Timestamp, slot: Option<usize>) -> Value {
-    let name = slot.map_or_else(|| format!("maint:{node}"), |slot| format!("maint:{node}:{slot}"));
+    let name = slot.map_or_else(|| format!("{PREFIX}{node}"), |slot| format!("{PREFIX}{node}:{slot}"));
     serde_json::json!({
         "nodeID": name,
         "metadata": {"unschedulable": true},
@@ -163,10 +185,10 @@ mod tests {
             assert_eq!(lock.entries.len(), concurrency);
             assert_eq!(lock.format == Format::Multi, concurrency > 1);
             assert!(lock.entries.iter().all(|entry| owner_of(entry) == Some("u-1") && !entry.expired(now())));
-            assert!(is_taken(&held, "u-1") && !is_taken(&held, "u-2"));
+            assert!(is_taken(&held, "worker2", "u-1") && !is_taken(&held, "worker2", "u-2"));
             assert_eq!(take(&held, "worker2", "u-1", now()), Ok(None));
-            assert_eq!(release(&held, "u-1"), Ok((true, released.map(str::to_owned))));
-            assert_eq!(release(&held, "u-2").map(|(changed, _)| changed), Ok(false));
+            assert_eq!(release(&held, "worker2", "u-1"), Ok((true, released.map(str::to_owned))));
+            assert_eq!(release(&held, "worker2", "u-2").map(|(changed, _)| changed), Ok(false));
         }
     }
 
@@ -189,13 +211,31 @@ mod tests {
         ];
         for (row, place, wanted) in rows {
             assert_eq!(take(&place, "worker2", "u-1", now()).expect_err(row).to_string(), wanted, "{row}");
-            assert!(!is_taken(&place, "u-1"), "{row}");
+            assert!(!is_taken(&place, "worker2", "u-1"), "{row}");
         }
         // A node that holds one of two slots keeps it; no slot is left, and none is when it leaves.
         let taken = take(&place(Some(&multi), 2), "worker2", "u-1", now()).expect("a slot").expect("a change");
         let lock = Lock::parse(&taken).expect("a lock");
         assert_eq!(lock.entries.iter().filter(|entry| owner_of(entry).is_some()).count(), 2);
         assert_eq!(lock.entries[0].node_id, "worker1");
+    }
+
+    #[test]
+    fn what_a_kured_wrote_anew_is_ours_by_its_name() {
+        let stripped = r#"{"maxOwners":2,"locks":[
+            {"nodeID":"maint:worker2:0","metadata":{"unschedulable":true},"created":"2026-11-30T00:00:00Z","TTL":0},
+            {"nodeID":"maint:worker2:1","metadata":{"unschedulable":true},"created":"2026-11-30T00:00:00Z","TTL":0}]}"#;
+        let held = place(Some(stripped), 2);
+        assert!(is_taken(&held, "worker2", "u-1") && !is_taken(&held, "worker3", "u-1"));
+        assert_eq!(take(&held, "worker2", "u-1", now()), Ok(None));
+        assert_eq!(release(&held, "worker2", "u-1"), Ok((true, Some(r#"{"locks":[],"maxOwners":2}"#.to_owned()))));
+        assert_eq!(release(&held, "worker3", "u-1").map(|(changed, _)| changed), Ok(false));
+        let entries = Lock::parse(stripped).expect("a lock").entries;
+        assert!(entries.iter().all(|entry| is_ours(entry) && node_of(entry) == Some("worker2")));
+        for name in ["worker2", "manual", "maint:", "maintenance"] {
+            let other = Entry { node_id: name.to_owned(), ..entries[0].clone() };
+            assert!(!is_ours(&other), "{name}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::Place;
-use super::hold::owner_of;
+use super::hold::{is_ours, node_of, owner_of};
 use super::lock::{Entry, Format, Lock, LockError, MANUAL};
 use crate::facts::Maintenance;
 
@@ -51,8 +51,11 @@ impl Holder {
     }
 
     fn of(entry: &Entry, nodes: &BTreeSet<&str>, records: &[&Maintenance], now: Timestamp) -> Self {
-        let owner = owner_of(entry);
-        let record = records.iter().find(|record| Some(record.metadata.uid.as_str()) == owner);
+        let its = |record: &&&Maintenance| match owner_of(entry) {
+            Some(owner) => record.metadata.uid == owner,
+            None => record.in_flight() && node_of(entry) == Some(record.node_name.as_str()),
+        };
+        let record = records.iter().find(its);
         Self {
             name: entry.node_id.clone(),
             node_exists: nodes.contains(entry.node_id.as_str()),
@@ -60,7 +63,7 @@ impl Holder {
             created: entry.created,
             ttl_seconds: entry.ttl_ns.unwrap_or_default().max(0) / 1_000_000_000,
             unschedulable: entry.unschedulable,
-            ours: owner.is_some(),
+            ours: is_ours(entry),
             record: record.map(|record| format!("{} ({})", record.metadata.name, record.phase)),
         }
     }

@@ -311,8 +311,9 @@ fn free(question: &Question<'_>, record: &Maintenance) -> Result<(), Answer> {
             if entry.node_id == name {
                 return Err(Answer::no(format!("{name} holds kured's lock: it is committed")));
             }
-            if hold::owner_of(entry).is_some() {
-                let of = if hold::owner_of(entry) == record.metadata.uid.as_deref() { "" } else { " for another run" };
+            if hold::is_ours(entry) {
+                let uid = record.metadata.uid.as_deref().unwrap_or_default();
+                let of = if hold::is_of(entry, name, uid) { "" } else { " for another run" };
                 return Err(Answer::no(format!("maint holds kured's lock{of} ({})", entry.node_id)));
             }
         }

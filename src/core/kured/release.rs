@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Place;
-use super::hold::owner_of;
+use super::hold::{is_of, is_ours};
 use super::lock::{Format, Lock, MANUAL};
 use crate::facts::Maintenance;
 
@@ -72,7 +72,7 @@ pub fn release(
     };
     for entry in lock.entries.iter().filter(|entry| goes(&entry.node_id)) {
         let needs = |record: &&&Maintenance| {
-            let its_own = owner_of(entry).is_some_and(|uid| uid == record.metadata.uid);
+            let its_own = is_of(entry, &record.node_name, &record.metadata.uid);
             // kured's own entry for a node that a run of ours has in hand: taking it away would let another kured in.
             record.in_flight() && (its_own || record.node_name == entry.node_id)
         };
@@ -91,7 +91,7 @@ pub fn release(
         Wish::Holder(_) => {}
     }
     let ghost = |entry: &super::lock::Entry| {
-        entry.node_id != MANUAL && owner_of(entry).is_none() && !nodes.contains(entry.node_id.as_str())
+        entry.node_id != MANUAL && !is_ours(entry) && !nodes.contains(entry.node_id.as_str())
     };
     let needs_yes = !lock.entries.iter().filter(|entry| goes(&entry.node_id)).all(ghost);
     let mut rest = lock.clone();

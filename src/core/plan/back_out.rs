@@ -95,6 +95,12 @@ fn put_back(run: &mut Run<'_>, node: &Node) -> bool {
         return true;
     }
     let wanted = keep || run.was_unschedulable();
+    if node.unschedulable && !on_hold.is_free() && !run.was_unschedulable() {
+        run.warn(format!(
+            "the node stays cordoned, since it is on hold; once it is free: kubectl uncordon {}",
+            run.node_name()
+        ));
+    }
     if node.unschedulable && !wanted {
         run.warn("the node stays cordoned: that cordon is not ours");
     }

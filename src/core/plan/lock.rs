@@ -192,7 +192,7 @@ impl Run<'_> {
         };
         let mut released = Released::Nothing;
         for place in &found {
-            match hold::release(place, self.uid()) {
+            match hold::release(place, self.node_name(), self.uid()) {
                 Ok((false, _)) => {}
                 Ok((true, after)) => {
                     self.act(change(place, after, LockChange::Release));

@@ -44,8 +44,12 @@ pub fn nothing_healthy_stays_cordoned(_: &Rules, history: &History) -> Vec<Viola
 
 fn is_left_to_a_person(objects: &Objects, name: &str, node: &Value) -> bool {
     let of_it = |record: &&Value| object::text(record, "/spec/nodeName") == name;
-    views::owner(node).is_none()
-        && views::records(objects).filter(of_it).any(|record| object::text(record, "/status/outcome") == "NodeOnHold")
+    let says = |record: &Value| {
+        let warnings = record.at("/status/warnings").and_then(Value::as_array).into_iter().flatten();
+        object::text(record, "/status/outcome") == "NodeOnHold"
+            || warnings.filter_map(Value::as_str).any(|one| one.contains("stays cordoned, since it is on hold"))
+    };
+    views::owner(node).is_none() && views::records(objects).filter(of_it).any(says)
 }
 
 /// L3, of a night at rest: no entry of ours is in kured's lock, unless its run is in flight.
