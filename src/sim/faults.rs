@@ -59,6 +59,24 @@ pub struct Chances {
     pub delay: u32,
 }
 
+impl Chances {
+    /// Each kind by a draw of its own, conflicts so many times as often as it says.
+    pub fn drawn(conflicts: u32, mut often: impl FnMut() -> u32) -> Self {
+        Self {
+            conflict: often() * conflicts,
+            throttled: often(),
+            internal: often(),
+            unavailable: often(),
+            timeout: often(),
+            lose_request: often(),
+            lose_answer: often(),
+            hang_before: often() / 2,
+            hang_after: often() / 2,
+            delay: often(),
+        }
+    }
+}
+
 /// How likely each fault is in a thousand evictions, beside what befalls every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EvictionChances {

@@ -22,7 +22,7 @@ mod kured;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -30,6 +30,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use drain::cell::Cell;
 use drain::{measure, memory};
 use harness::Cluster;
+use harness::trials::{self, Shared};
 use harness::wait::Limit;
 
 type Run = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
@@ -38,9 +39,8 @@ type Run = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 const CELL: Limit = Limit::seconds("cell", 1800);
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let cluster: Arc<OnceLock<Arc<Cluster>>> = Arc::default();
+    let arguments = Arguments::from_args();
+    let cluster = Shared::default();
     let mut trials: Vec<Trial> = Cell::table()
         .into_iter()
         .map(|cell| trial(&cluster, cell.name(), true, move |c| Box::pin(measure::cell(c, cell))))
@@ -48,31 +48,10 @@ fn main() -> ExitCode {
     trials.push(trial(&cluster, "growth".to_string(), true, |c| Box::pin(memory::growth(c))));
     // Last, since nothing is left to be put back: a reset would take longer than the end of the cluster.
     trials.push(trial(&cluster, "large-cluster".to_string(), false, |c| Box::pin(memory::large_cluster(c))));
-    if !arguments.list && trials.iter().any(|trial| !arguments.is_filtered_out(trial)) {
-        match Cluster::up() {
-            Ok(up) => drop(cluster.set(up)),
-            Err(error) => {
-                eprintln!("error: the cluster did not come up: {error:#}");
-                return ExitCode::from(101);
-            }
-        }
-    }
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    if let Some(cluster) = cluster.get() {
-        if conclusion.has_failed() {
-            cluster.keep_logs();
-        }
-        cluster.shutdown();
-    }
-    conclusion.exit_code()
+    trials::run(arguments, &cluster, trials, || {})
 }
 
-fn trial(
-    cluster: &Arc<OnceLock<Arc<Cluster>>>,
-    name: String,
-    reset: bool,
-    run: impl Fn(Arc<Cluster>) -> Run + Send + 'static,
-) -> Trial {
+fn trial(cluster: &Shared, name: String, reset: bool, run: impl Fn(Arc<Cluster>) -> Run + Send + 'static) -> Trial {
     let cluster = cluster.clone();
     Trial::test(name, move || {
         let cluster = cluster.get().ok_or("there is no cluster")?;

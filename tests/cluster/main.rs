@@ -21,7 +21,7 @@ mod harness;
 mod kured;
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -29,6 +29,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use cases::Case;
 use harness::Cluster;
+use harness::trials::{self, Shared};
 
 /// How long each case took, in the order in which they ran, and how long its reset.
 static TIMES: Mutex<Vec<(&str, Duration, Duration)>> = Mutex::new(Vec::new());
@@ -37,10 +38,8 @@ fn main() -> ExitCode {
     if let Some(code) = kured::hidden_mode() {
         return code;
     }
-    let mut arguments = Arguments::from_args();
-    // All share one cluster, and most of them break it for a while.
-    arguments.test_threads = Some(1);
-    let cluster: Arc<OnceLock<Arc<Cluster>>> = Arc::default();
+    let arguments = Arguments::from_args();
+    let cluster = Shared::default();
     let trials: Vec<_> = cases::all()
         .into_iter()
         .map(|case| {
@@ -48,28 +47,12 @@ fn main() -> ExitCode {
             Trial::test(case.name, move || run(&case, cluster.get().ok_or("there is no cluster")?))
         })
         .collect();
-    // A list or a filter without a match needs no cluster.
-    if !arguments.list && trials.iter().any(|trial| !arguments.is_filtered_out(trial)) {
-        match Cluster::up() {
-            Ok(up) => drop(cluster.set(up)),
-            Err(error) => {
-                eprintln!("error: the cluster did not come up: {error:#}");
-                return ExitCode::from(101);
-            }
+    trials::run(arguments, &cluster, trials, || {
+        print_times();
+        if cases::check::rows() > 0 {
+            println!("figure cases.check {} cases", cases::check::rows());
         }
-    }
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    print_times();
-    if cases::check::rows() > 0 {
-        println!("figure cases.check {} cases", cases::check::rows());
-    }
-    if let Some(cluster) = cluster.get() {
-        if conclusion.has_failed() {
-            cluster.keep_logs();
-        }
-        cluster.shutdown();
-    }
-    conclusion.exit_code()
+    })
 }
 
 /// Where a run's time went. libtest-mimic prints results itself and has no place for it there.

@@ -30,7 +30,7 @@ const SYSTEM_CRITICAL: i64 = 2_000_000_000;
 pub struct Wave {
     /// Our own pod: after everything, whatever the configuration says.
     #[serde(skip)]
-    pub(super) own: bool,
+    pub(crate) own: bool,
     /// `order` of the rule that selects it.
     pub order: i32,
     /// What it is.

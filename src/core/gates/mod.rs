@@ -162,6 +162,21 @@ impl GateSpec {
     pub fn policy(&self, settings: &Settings) -> Policy {
         settings.gates.get(&self.id).copied().unwrap_or(self.default_policy)
     }
+
+    /// Asks it, for what its policy makes of the answer: none with policy `off`; with policy `warn` a block or unknown
+    /// becomes a warning that says so.
+    #[must_use]
+    pub fn ask(&self, input: &GateInput<'_>) -> Option<Finding> {
+        let policy = self.policy(input.settings);
+        if policy == Policy::Off {
+            return None;
+        }
+        let finding = (self.check)(input);
+        if policy == Policy::Warn && finding.stops() {
+            return Some(Finding { status: Status::Warn, ..finding });
+        }
+        Some(finding)
+    }
 }
 
 /// The row of a gate.
@@ -172,22 +187,10 @@ pub fn spec_of(id: GateId) -> Option<&'static GateSpec> {
     GATES.iter().find(|gate| gate.id == id)
 }
 
-/// Asks every gate of the moment, in table order. A gate of policy `off` is left out; one of policy `warn` has its
-/// block or unknown lowered to a warning that says so.
+/// Asks every gate of the moment, in table order (see [`GateSpec::ask`]).
 #[must_use]
 pub fn evaluate(input: &GateInput<'_>) -> Vec<Finding> {
-    GATES
-        .iter()
-        .filter(|gate| gate.moments.contains(&input.moment))
-        .filter_map(|gate| {
-            let finding = (gate.check)(input);
-            match gate.policy(input.settings) {
-                Policy::Off => None,
-                Policy::Warn if finding.stops() => Some(Finding { status: Status::Warn, ..finding }),
-                Policy::Warn | Policy::Require => Some(finding),
-            }
-        })
-        .collect()
+    GATES.iter().filter(|gate| gate.moments.contains(&input.moment)).filter_map(|gate| gate.ask(input)).collect()
 }
 
 /// What must be read to ask every gate of a moment that is not switched off.

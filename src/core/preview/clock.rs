@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Finding, GateId};
 use crate::facts::{Facts, Item, Lease, Listed, Observation};
-use crate::gates::{GateInput, evaluate};
+use crate::gates::{GateInput, spec_of};
 
 /// The gates that are asked for another time: windows, halts and holds. What the others see is the cluster, and of that
 /// nobody knows how it will be.
@@ -15,10 +15,7 @@ pub(super) fn ask_anew(findings: &mut [Finding], question: &GateInput<'_>, at: T
     let by = at.duration_since(question.now);
     let facts = moved(question.facts, by);
     let then = GateInput { facts: &facts, now: at, ..*question };
-    for mut answer in evaluate(&then) {
-        if !BY_THE_CLOCK.contains(&answer.gate) {
-            continue;
-        }
+    for mut answer in BY_THE_CLOCK.iter().filter_map(|gate| spec_of(*gate)?.ask(&then)) {
         // It rests on what was seen now.
         answer.observed_at = answer.observed_at.and_then(|seen| seen.checked_sub(by).ok());
         if let Some(old) = findings.iter_mut().find(|old| old.gate == answer.gate) {

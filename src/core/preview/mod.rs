@@ -233,9 +233,9 @@ fn ask(input: &Input<'_>, question: &GateInput<'_>, action: Option<Action>) -> V
         // As before any run the gate takes kured for the one that acts.
         let run = RunContext { action, ..RunContext::default() };
         let without = GateInput { run: Some(&run), ..*question };
-        if let (Some(gate), Some(finding)) =
-            (gates::spec_of(GateId::Kured), findings.iter_mut().find(|finding| finding.gate == GateId::Kured))
-            && let answer = (gate.check)(&without)
+        let answer = gates::spec_of(GateId::Kured).and_then(|gate| gate.ask(&without));
+        if let (Some(finding), Some(answer)) =
+            (findings.iter_mut().find(|finding| finding.gate == GateId::Kured), answer)
             && answer.status == Status::NotApplicable
         {
             *finding = answer;

@@ -76,13 +76,36 @@ fn wave_of(line: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::api::record::DrainRecord;
-    use crate::report::testing::record;
+    use crate::drain::{Wait, Wave, WaveKind};
+    use crate::report::testing::{at, record};
 
     fn progress(planned: i64, left: i64, waiting: &[&str]) -> Progress {
         let waiting = waiting.iter().map(|line| (*line).to_owned()).collect();
         let run =
             record("Draining", |s| s.drain = Some(DrainRecord { planned, left, waiting, ..DrainRecord::default() }));
         Progress::of(&run).expect("it drains")
+    }
+
+    /// The record has sentences, and these are read in them.
+    #[test]
+    fn its_words_are_those_of_the_drain() {
+        let (due, wave) = (at("01:00:50"), Wave { order: 0, kind: WaveKind::Ordinary, own: false });
+        let rows = [
+            (Wait::Ending { due, finalizers: Vec::new() }, true, None),
+            (Wait::Asked, true, None),
+            (Wait::OnItsWay, true, None),
+            (Wait::Accepted, true, None),
+            (Wait::Stuck { due, finalizers: Vec::new(), kubelet_silent: false }, false, None),
+            (Wait::Completion, false, None),
+            (Wait::Turn, false, None),
+            (Wait::Wave { first: wave }, false, Some("ordinary")),
+        ];
+        for (wait, on_its_way, behind) in rows {
+            let line = format!("shop/web-1 {}, since 2026-11-30T01:00:00Z", wait.lead());
+            let found = progress(2, 1, &[&line]);
+            assert_eq!(found.wave.as_deref(), behind, "{line}");
+            assert_eq!(found.held.is_none(), on_its_way || behind.is_some(), "{line}");
+        }
     }
 
     #[test]

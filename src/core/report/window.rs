@@ -17,6 +17,7 @@ use crate::api::record::{
 };
 use crate::api::{GateId, MessageKind, Phase, Reason, Status, Trigger};
 use crate::config::Mode;
+use crate::drain::count;
 use crate::plan::{parse_time, phase_of, stamp};
 
 pub use text::{ReportDocument, report_text};
@@ -213,10 +214,6 @@ fn nodes<'a>(names: impl Iterator<Item = &'a str>) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// The verdict line.

@@ -1,7 +1,8 @@
 //! Evictions on their way: sent lane by lane, and each answer handed on at once.
 //!
 //! A step says what is to be sent; here it is only put on the wire: at most [`Wire::at_a_time`], at most one of a lane,
-//! and not longer than [`VALID`] after the gates were asked. The next step replaces what has not been sent. What the API answered is remembered for the next step.
+//! and not longer than [`VALID`] after the gates were asked. The next step replaces what has not been sent. What the API
+//! answered is remembered for the next step.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;

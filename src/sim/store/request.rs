@@ -101,6 +101,12 @@ impl Request {
         !matches!(self.verb(), "get" | "list" | "watch")
     }
 
+    /// Whether it is an eviction.
+    #[must_use]
+    pub fn is_eviction(&self) -> bool {
+        self.path.ends_with("/eviction")
+    }
+
     /// A query parameter; "" if it is not there.
     #[must_use]
     pub fn parameter(&self, key: &str) -> &str {

@@ -99,7 +99,7 @@ impl Served for Request {
     }
 
     fn is_eviction(&self) -> bool {
-        self.path.ends_with("/eviction")
+        Self::is_eviction(self)
     }
 
     fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {

@@ -50,7 +50,7 @@ impl Served for Asked<'_> {
     }
 
     fn is_eviction(&self) -> bool {
-        self.0.path.ends_with("/eviction")
+        self.0.is_eviction()
     }
 
     fn without_effect(&self, inner: &mut Inner, way: &Passage<'_>, code: u16, at: Timestamp) {

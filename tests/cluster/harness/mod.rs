@@ -26,6 +26,7 @@ pub mod proxy;
 mod reset;
 pub mod run;
 pub mod service;
+pub mod trials;
 pub mod verbs;
 pub mod wait;
 pub mod webhooks;

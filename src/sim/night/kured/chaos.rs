@@ -47,19 +47,7 @@ impl Chaos {
         // About a third of all kinds.
         let kinds: Vec<Mischief> = mischief::ALL.iter().copied().filter(|_| one_of(3) == 0).collect();
         let tidies = one_of(2) == 0;
-        let mut often = || [0, 0, 1, 3, 8][one_of(5)];
-        let chances = Chances {
-            conflict: often() * 4,
-            throttled: often(),
-            internal: often(),
-            unavailable: often(),
-            timeout: often(),
-            lose_request: often(),
-            lose_answer: often(),
-            hang_before: often() / 2,
-            hang_after: often() / 2,
-            delay: often(),
-        };
+        let chances = Chances::drawn(4, || [0, 0, 1, 3, 8][one_of(5)]);
         let chaos = Duration::from_secs(120 + random.below(900));
         Self { flags, lock, kinds, tidies, plan: Plan { seed, chances, chaos, havoc: true, ..Plan::default() } }
     }

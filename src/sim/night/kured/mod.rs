@@ -300,44 +300,41 @@ impl Scene {
 
     /// What came of it so far; the steps of the trace are taken.
     pub(crate) fn conclude(&self, opening: Opening, at_rest: bool) -> KuredNight {
-        conclude(self, opening.initial, opening.begun, at_rest)
-    }
-}
-
-fn conclude(scene: &Scene, initial: invariants::Objects, begun: Timestamp, at_rest: bool) -> KuredNight {
-    let stage = &scene.stage;
-    let (records, reports, lock) = (scene.records(), scene.reports(), scene.lock());
-    let logs = NODES.map(|node| (node.to_owned(), scene.kureds.log(node))).into();
-    let met = stage.doors.as_ref().map(Doors::met).unwrap_or_default();
-    let mut inner = stage.cluster.lock();
-    let history = History { initial, steps: inner.trace.take() };
-    let rules =
-        Rules { allow_self: stage.settings.run.allow_self, kured_asks: true, notice: NOTICE, ..Rules::default() };
-    let mut violations = invariants::check_all(&rules, &history);
-    if at_rest {
-        violations.extend(invariants::check_rest(&rules, &history));
-    }
-    let cordoned = inner.store.all("", "nodes").filter(|node| invariants::views::is_cordoned(node));
-    KuredNight {
-        at_rest,
-        records,
-        reports,
-        delivered: stage.mail.kinds(),
-        violations,
-        boots: NODES.map(|node| (node.to_owned(), end::boots(&history, node))).into(),
-        cordoned: cordoned.map(|node| object::name(node).to_owned()).collect(),
-        lock,
-        grants: end::begun(&history, "/status/intent"),
-        closings: end::begun(&history, "/status/kured/closing"),
-        acquired: end::acquired(&history),
-        logs,
-        met,
-        befell: scene.befell.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        wanted: NODES.into_iter().filter(|node| scene.kureds.is_required(node)).collect(),
-        hits: inner.faults.hits().clone(),
-        hash: inner.trace.hash(),
-        seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
-        history,
+        let Opening { initial, begun } = opening;
+        let stage = &self.stage;
+        let (records, reports, lock) = (self.records(), self.reports(), self.lock());
+        let logs = NODES.map(|node| (node.to_owned(), self.kureds.log(node))).into();
+        let met = stage.doors.as_ref().map(Doors::met).unwrap_or_default();
+        let mut inner = stage.cluster.lock();
+        let history = History { initial, steps: inner.trace.take() };
+        let rules =
+            Rules { allow_self: stage.settings.run.allow_self, kured_asks: true, notice: NOTICE, ..Rules::default() };
+        let mut violations = invariants::check_all(&rules, &history);
+        if at_rest {
+            violations.extend(invariants::check_rest(&rules, &history));
+        }
+        let cordoned = inner.store.all("", "nodes").filter(|node| invariants::views::is_cordoned(node));
+        KuredNight {
+            at_rest,
+            records,
+            reports,
+            delivered: stage.mail.kinds(),
+            violations,
+            boots: NODES.map(|node| (node.to_owned(), end::boots(&history, node))).into(),
+            cordoned: cordoned.map(|node| object::name(node).to_owned()).collect(),
+            lock,
+            grants: end::begun(&history, "/status/intent"),
+            closings: end::begun(&history, "/status/kured/closing"),
+            acquired: end::acquired(&history),
+            logs,
+            met,
+            befell: self.befell.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            wanted: NODES.into_iter().filter(|node| self.kureds.is_required(node)).collect(),
+            hits: inner.faults.hits().clone(),
+            hash: inner.trace.hash(),
+            seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
+            history,
+        }
     }
 }
 

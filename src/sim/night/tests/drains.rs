@@ -140,10 +140,6 @@ fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
     (scenario, Plan { seed, chances, evictions, troubles, chaos, havoc, ..Plan::default() })
 }
 
-fn asked_for(variable: &str, or: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(or)
-}
-
 #[test]
 fn chance_over_drains_breaks_nothing() {
     let (first, nights) = (asked_for("MAINT_SIM_DRAIN_FIRST", 0), asked_for("MAINT_SIM_DRAIN_NIGHTS", NIGHTS));

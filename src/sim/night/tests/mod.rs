@@ -24,6 +24,11 @@ fn night_in(shell: Shell, scenario: &Scenario, plan: &Plan) -> Night {
     runtime.expect("a runtime").block_on(play(shell, scenario, plan))
 }
 
+/// What a person asks for by an environment variable; what is no number is an error, or another night would be played.
+fn asked_for(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
 /// What a person would read of the record.
 fn story(night: &Night) -> String {
     let status = night.record.as_ref().and_then(|record| record.status.clone()).unwrap_or_default();

@@ -14,19 +14,7 @@ const SECOND: &str = "MAINT_SIM_SECOND_PROCESS";
 fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
     let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x00c0_ffee);
     let scenario = &SCENARIOS[usize::try_from(seed).unwrap_or(0) % SCENARIOS.len()];
-    let mut often = || [0, 1, 3, 8, 20][usize::try_from(random.below(5)).unwrap_or(0)];
-    let chances = Chances {
-        conflict: often() * 8,
-        throttled: often(),
-        internal: often(),
-        unavailable: often(),
-        timeout: often(),
-        lose_request: often(),
-        lose_answer: often(),
-        hang_before: often() / 2,
-        hang_after: often() / 2,
-        delay: often(),
-    };
+    let chances = Chances::drawn(8, || [0, 1, 3, 8, 20][usize::try_from(random.below(5)).unwrap_or(0)]);
     let chaos = Duration::from_secs(60 + random.below(120));
     (scenario, Plan { seed, chances, chaos, havoc: true, ..Plan::default() })
 }

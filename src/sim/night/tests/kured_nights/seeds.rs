@@ -11,10 +11,6 @@ use super::*;
 /// `MAINT_SIM_KURED_NIGHTS=2000 cargo test --release -p maint-sim chance_over_kured -- --nocapture`.
 const NIGHTS: u64 = 150;
 
-fn asked_for(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
-}
-
 fn night_by_chance(seed: u64) -> KuredNight {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(play_by_chance(Shell::Typed, &Chaos::of(seed)))
