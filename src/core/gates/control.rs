@@ -113,7 +113,7 @@ fn on_hold(input: &GateInput<'_>, draft: &mut Draft<'_>, nodes: &[&Node]) {
 fn leader_on_target(input: &GateInput<'_>, draft: &mut Draft<'_>) {
     if input.run.and_then(|run| run.leader_on_target) == Some(true) {
         let message = format!(
-            "the pod of maint's leader runs on node {}, and no replica on another node is Ready to take over",
+            "the pod of maint's leader runs on node {}, and no replica on another node is Ready, or none took the Lease when it was free",
             input.target
         );
         let evidence =

@@ -95,8 +95,10 @@ pub(super) fn step(run: &mut Run<'_>) {
         run.status.message = format!("{WAITS}{why}");
         return run.look_again_in(LOOK_SECONDS);
     }
-    if run.seat() == Seat::HandsOver {
-        return hand_over(run);
+    match run.seat() {
+        Seat::HandsOver => return hand_over(run),
+        Seat::Waits => return wait_for_another_seat(run),
+        Seat::Elsewhere | Seat::Alone | Seat::Stuck => {}
     }
     if !run.has_finalizer() {
         run.act(Act::AddFinalizer);
@@ -113,6 +115,15 @@ fn hand_over(run: &mut Run<'_>) {
     run.status.message = format!("{WAITS}the leader's pod runs on {}, until {what}", run.node_name());
     give_up_in_time(run, "the leader's pod runs on the node, and no other replica has taken over");
     run.hand_over = !busy && phase_is_pending(run);
+}
+
+/// Who could lead leaves the Lease to others until the run on its own node is over.
+fn wait_for_another_seat(run: &mut Run<'_>) {
+    run.status.message = format!(
+        "{WAITS}the leader's pod runs on {}, until the run on the node of the replica that could lead is over",
+        run.node_name()
+    );
+    give_up_in_time(run, "the leader's pod runs on the node, and every other replica had a run on its own node");
 }
 
 fn phase_is_pending(run: &Run<'_>) -> bool {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::phase_of;
 use super::run::Run;
+use crate::api::Phase;
 use crate::api::record::Maintenance;
 use crate::facts::{Item, Maintenance as Record, Pod, Source};
 
@@ -27,6 +28,8 @@ pub(super) enum Seat {
     Elsewhere,
     /// On the target, and another replica is Ready on another node.
     HandsOver,
+    /// On the target, and whoever else is Ready leaves the Lease to others, for a run on its own node.
+    Waits,
     /// On the target, nobody else is there, and that is allowed.
     Alone,
     /// On the target, and nothing can be done about it.
@@ -43,16 +46,28 @@ impl Run<'_> {
         };
         let namespace = &self.input.settings.namespace;
         let elsewhere = |pod: &Pod| pod.node_name.as_ref().is_some_and(|node| *node != seat.node);
-        let other = pods.iter().any(|item| match item {
-            Item::Good(pod) => pod.is_own(namespace) && pod.is_ready() && elsewhere(pod),
-            Item::Malformed(_) => false,
+        let mut others = pods.iter().filter_map(|item| match item {
+            Item::Good(pod) if pod.is_own(namespace) && pod.is_ready() && elsewhere(pod) => pod.node_name.as_deref(),
+            Item::Good(_) | Item::Malformed(_) => None,
         });
-        match other {
-            true if self.input.now >= seat.hand_over_from => Seat::HandsOver,
-            true => Seat::Stuck,
-            false if self.settings().allow_self => Seat::Alone,
-            false => Seat::Stuck,
+        match others.next() {
+            Some(_) if self.input.now < seat.hand_over_from => Seat::Stuck,
+            Some(first) if self.would_lead(first) || others.any(|node| self.would_lead(node)) => Seat::HandsOver,
+            Some(_) => Seat::Waits,
+            None if self.settings().allow_self => Seat::Alone,
+            None => Seat::Stuck,
         }
+    }
+
+    /// Whether a replica on that node takes a Lease that is given up, as far as is known.
+    fn would_lead(&self, node: &str) -> bool {
+        let records = self.current(&self.input.facts.maintenances, Record::SPEC.max_age_seconds);
+        records.is_some_and(|records| {
+            records.iter().all(|item| match item {
+                Item::Good(record) => record.node_name != node || !keeps_away(&record.phase, record.blocked),
+                Item::Malformed(_) => false,
+            })
+        })
     }
 
     /// Before commit: we lead a run on the node that we run on, and nobody allowed that.
@@ -72,8 +87,21 @@ pub(super) fn others_in_flight(run: &Run<'_>) -> bool {
     })
 }
 
-/// Whether a replica on this node leaves a released Lease to others: a run on its own node waits, or is at work.
+/// Whether a replica on this node leaves a released Lease to others: a run on its own node could start, or is at work.
+/// Not for one that gates stop: two such would leave the Lease to each other, and none of their nodes would be done.
 #[must_use]
 pub fn abstains(records: &[Maintenance], node: &str) -> bool {
-    records.iter().any(|record| record.spec.node_name == node && !phase_of(record).is_terminal())
+    records.iter().any(|record| {
+        let blocked = record.status.as_ref().is_some_and(|status| status.blocked_since.is_some());
+        record.spec.node_name == node && keeps_away(phase_of(record).as_str(), blocked)
+    })
+}
+
+fn keeps_away(phase: &str, blocked: bool) -> bool {
+    match phase.parse::<Phase>() {
+        Ok(Phase::Pending) => !blocked,
+        Ok(phase) => !phase.is_terminal(),
+        // A record without a phase is a wish that nobody judged yet.
+        Err(_) => true,
+    }
 }

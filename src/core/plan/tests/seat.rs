@@ -7,7 +7,7 @@ use super::table::{Row, check, halt, healthy, new_leader, pods_stay, reboot};
 use super::world::{Pods, Scene, TARGET, later};
 use crate::api::Phase::{Acting, Draining, Returning, Verifying};
 use crate::api::record::Maintenance;
-use crate::api::{Reason, SourceId};
+use crate::api::{Reason, SourceId, Trigger};
 use crate::drain::Answers;
 use crate::plan::{Act, OwnSeat, Step, abstains};
 
@@ -153,6 +153,43 @@ fn a_hand_over_waits_for_other_runs_and_for_the_gates() {
     assert_eq!(word_of(&step), "waits", "halted: the leader stays where it is");
 }
 
+/// Two leaders in turn, each with a run on its own node, would leave the Lease to each other.
+#[test]
+fn who_would_not_lead_is_not_handed_over_to() {
+    let rows = [
+        ("no run on its node", "laptop", "Pending", false, "hands over"),
+        ("a wish on its node that could start", "worker1", "Pending", false, "waits"),
+        ("a wish on its node that gates stop", "worker1", "Pending", true, "hands over"),
+        ("a run on its node that is over", "worker1", "Succeeded", false, "hands over"),
+    ];
+    for (name, node, phase, blocked, wanted) in rows {
+        let mut play = Play::new(reboot());
+        on_the_target(&mut play.scene);
+        let mut record = play.scene.record.clone().expect("a record");
+        // Persons' wishes have no turns.
+        Trigger::Manual.as_str().clone_into(&mut record.spec.trigger);
+        let mut other = Maintenance::new("other-1", spec("reboot", "pod"));
+        other.metadata.uid = Some("uid-other".into());
+        node.clone_into(&mut other.spec.node_name);
+        other.status = Some(crate::api::record::MaintenanceStatus {
+            phase: phase.into(),
+            blocked_since: blocked.then(|| "2026-11-30T00:00:00Z".into()),
+            ..Default::default()
+        });
+        let item = |record: &Maintenance| {
+            <crate::facts::Maintenance as crate::facts::Source>::item(&serde_json::to_value(record).expect("JSON"))
+        };
+        let mut facts = play.scene.facts();
+        facts.maintenances =
+            crate::facts::Observation::Known { value: vec![item(&record), item(&other)], at: play.scene.now };
+        let step = play.decide(&record, &facts, &Answers::default());
+        assert_eq!(word_of(&step), wanted, "{name}: {step:#?}");
+        if wanted == "waits" {
+            assert!(step.status.message.contains("the run on the node of the replica"), "{}", step.status.message);
+        }
+    }
+}
+
 fn moves_on(play: &mut Play) {
     play.scene.term += 1;
     play.scene.seat = Some(OwnSeat { node: "worker1".into(), hand_over_from: play.scene.now });
@@ -233,6 +270,12 @@ fn a_replica_leaves_the_lease_to_others_while_a_run_on_its_node_is_not_over() {
         }
         record
     };
+    let blocked = |mut record: Maintenance| {
+        if let Some(status) = &mut record.status {
+            status.blocked_since = Some("2026-11-30T00:00:00Z".into());
+        }
+        record
+    };
     let rows = [
         (vec![], false),
         (vec![record(TARGET, "")], true),
@@ -241,6 +284,8 @@ fn a_replica_leaves_the_lease_to_others_while_a_run_on_its_node_is_not_over() {
         (vec![record(TARGET, "Succeeded"), record(TARGET, "Failed"), record(TARGET, "Cancelled")], false),
         (vec![record("worker1", "Draining")], false),
         (vec![record("worker1", "Draining"), record(TARGET, "Pending")], true),
+        (vec![blocked(record(TARGET, "Pending"))], false),
+        (vec![blocked(record(TARGET, "Draining"))], true),
     ];
     for (records, wanted) in rows {
         assert_eq!(abstains(&records, TARGET), wanted, "{records:#?}");
