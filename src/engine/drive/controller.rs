@@ -91,7 +91,7 @@ where
         let start = Arc::new(Mutex::new(()));
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let (changed, mut changes) = mpsc::channel::<Woken>(256);
-        let watching = [self.watch_records(changed.clone()), self.watch_locks(changed)];
+        let watching = [self.watch_records(changed.clone()), self.watch_locks(changed.clone())];
         let wishing = self.watch_annotations();
         let mut finished_too = true;
         let ended = loop {
@@ -104,7 +104,7 @@ where
             let wait = match listed {
                 Ok(records) => {
                     finished_too = false;
-                    self.start_drivers(&records, &mut running, &start);
+                    self.start_drivers(&records, &mut running, &start, &changed);
                     LOOK_EVERY
                 }
                 Err(error) => {
@@ -145,7 +145,13 @@ where
         ended
     }
 
-    fn start_drivers(&self, records: &[Maintenance], running: &mut BTreeMap<String, Running>, start: &Arc<Mutex<()>>) {
+    fn start_drivers(
+        &self,
+        records: &[Maintenance],
+        running: &mut BTreeMap<String, Running>,
+        start: &Arc<Mutex<()>>,
+        changed: &mpsc::Sender<Woken>,
+    ) {
         for record in records {
             let Some(name) = record.metadata.name.clone() else { continue };
             if running.contains_key(&name) || self.is_over(record) {
@@ -168,7 +174,13 @@ where
                 nudges: Nudges::default(),
                 fresh: None,
             };
-            let handle = self.env.tasks.spawn(driver.run());
+            let changed = changed.clone();
+            let handle = self.env.tasks.spawn(async move {
+                let end = driver.run().await;
+                // Whoever waited for this run looks now, not at its next time.
+                let _full = changed.try_send(Woken::All);
+                end
+            });
             let watching = self.watch_node(&record.spec.node_name, Arc::clone(&wake));
             running.insert(name, Running { wake, handle, watching });
         }

@@ -1,5 +1,8 @@
 //! S7, S10 and S13: what is done to pods, and what is never done.
 
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::views::{self, changes, is_cordoned, is_eviction};
@@ -39,8 +42,25 @@ fn budgets<'a>(objects: &'a Objects, pod: &'a Value) -> impl Iterator<Item = (&'
         })
 }
 
-/// Why a pod must not have been evicted in this state; the first reason is enough.
-fn unlawful(objects: &Objects, pod: &Value, uid: &str) -> Option<String> {
+/// How old the look may be that an eviction rests on: no request can name the node's state beside the pod's uid, so that
+/// who takes our cordon off between look and eviction comes too late for that one.
+const LOOK_AND_EVICT: SignedDuration = SignedDuration::from_secs(1);
+
+/// The node is cordoned, and by us.
+fn is_ours(node: &Value) -> bool {
+    is_cordoned(node) && views::owner(node).is_some()
+}
+
+/// Nodes that this step makes somebody else's.
+fn lost(step: &Step) -> impl Iterator<Item = &str> {
+    changes(step, "", "nodes")
+        .filter(|change| change.before.as_deref().is_some_and(is_ours) && !change.after.as_deref().is_some_and(is_ours))
+        .map(|change| change.key.name.as_str())
+}
+
+/// Why a pod must not have been evicted in this state; the first reason is enough. `just_lost`: its node was ours a
+/// moment ago.
+fn unlawful(objects: &Objects, pod: &Value, uid: &str, just_lost: impl Fn(&str) -> bool) -> Option<String> {
     if uid != object::uid(pod) {
         return Some("another pod of that name was evicted".to_owned());
     }
@@ -51,8 +71,7 @@ fn unlawful(objects: &Objects, pod: &Value, uid: &str) -> Option<String> {
         return Some("is a static pod".to_owned());
     }
     let name = object::text(pod, "/spec/nodeName");
-    let ours = views::node(objects, name).is_some_and(|node| is_cordoned(node) && views::owner(node).is_some());
-    if !ours {
+    if !views::node(objects, name).is_some_and(is_ours) && !just_lost(name) {
         return Some(format!("is on node {name}, which we do not own"));
     }
     let guards: Vec<_> = budgets(objects, pod).collect();
@@ -100,8 +119,10 @@ fn without_revision(parts: Option<(Option<Value>, Option<Value>)>) -> Option<(Op
 /// budgets; nothing is deleted instead, and no budget, label or finalizer is changed to make a pod go.
 pub fn only_evictions_that_are_ours(rules: &Rules, history: &History) -> Vec<Violation> {
     let mut found = Vec::new();
+    let mut lost_at: BTreeMap<String, Timestamp> = BTreeMap::new();
     history.replay(|objects, step| {
         if !rules.is_ours(step) {
+            lost_at.extend(lost(step).map(|name| (name.to_owned(), step.at)));
             return;
         }
         let mut bad = |why: String| {
@@ -121,7 +142,9 @@ pub fn only_evictions_that_are_ours(rules: &Rules, history: &History) -> Vec<Vio
         }
         // What was refused has hit nobody.
         let taken = step.changes.iter().any(|change| change.key.resource.resource == "pods");
-        if let Some(why) = pod(objects, step).filter(|_| taken).and_then(|pod| unlawful(objects, pod, &uid)) {
+        let just_lost = |name: &str| lost_at.get(name).is_some_and(|at| step.at.duration_since(*at) <= LOOK_AND_EVICT);
+        if let Some(why) = pod(objects, step).filter(|_| taken).and_then(|pod| unlawful(objects, pod, &uid, just_lost))
+        {
             bad(why);
         }
     });
@@ -302,6 +325,17 @@ mod tests {
                 ("its finalizer taken off by somebody else", false, |night| {
                     night.start("n1");
                     night.change_pod("operator", "web-n1", |pod| pod["metadata"]["labels"] = json!({"free": "yes"}));
+                }),
+                ("somebody took the cordon off a moment ago", false, |night| {
+                    night.start("n1");
+                    night.uncordon_by("person", "n1");
+                    night.evict("web-n1", Some("uid-web-n1"));
+                }),
+                ("somebody took the cordon off a while ago", true, |night| {
+                    night.start("n1");
+                    night.uncordon_by("person", "n1");
+                    night.wait(2);
+                    night.evict("web-n1", Some("uid-web-n1"));
                 }),
                 ("after the cordon is gone", true, |night| {
                     night.start("n1");

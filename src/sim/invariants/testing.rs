@@ -179,7 +179,12 @@ impl Night {
     /// Uncordons a node and drops its owner annotation.
     pub fn uncordon(&mut self, node: &str) {
         let client = self.client.clone();
-        self.edit(&client, node, |node| {
+        self.uncordon_by(&client, node);
+    }
+
+    /// The cordon and its annotation go, by somebody.
+    pub fn uncordon_by(&mut self, client: &str, node: &str) {
+        self.edit(client, node, |node| {
             node["spec"]["unschedulable"] = json!(false);
             if let Some(annotations) = node.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
                 annotations.remove(OWNER);

@@ -133,6 +133,7 @@ async fn reboot_all(partners: &mut Partners) -> Result<()> {
         let stories: Vec<String> = records.iter().map(story).collect();
         ensure!(records.iter().filter(|record| is_over(record)).count() == 3, "{stories:#?}");
         ensure!(records.iter().all(|record| record["status"]["outcome"] == "Proven"), "{stories:#?}");
+        println!("\n{}", stories.join("\n"));
         Ok(Some(()))
     })
     .await?;
