@@ -154,8 +154,7 @@ impl<'a> Draft<'a> {
         let (status, reason, message, since) = match self.problems.split_first() {
             None => (status, reason, message, None),
             Some((worst, rest)) => {
-                let more = if rest.is_empty() { String::new() } else { format!("; and {} more", rest.len()) };
-                (worst.status, worst.reason, format!("{}{more}", worst.message), worst.since)
+                (worst.status, worst.reason, format!("{}{}", worst.message, more(worst.reason, rest)), worst.since)
             }
         };
         let mut evidence: Vec<Evidence> = self.problems.into_iter().flat_map(|problem| problem.evidence).collect();
@@ -172,6 +171,27 @@ impl<'a> Draft<'a> {
             since,
         }
     }
+}
+
+/// How many problems more there are, and the reasons among them that the sentence before does not have.
+fn more(told: Reason, rest: &[Problem]) -> String {
+    if rest.is_empty() {
+        return String::new();
+    }
+    let mut others: Vec<(Reason, usize)> = Vec::new();
+    for problem in rest.iter().filter(|problem| problem.reason != told) {
+        match others.iter_mut().find(|(reason, _)| *reason == problem.reason) {
+            Some((_, count)) => *count += 1,
+            None => others.push((problem.reason, 1)),
+        }
+    }
+    let named = |(reason, count): &(Reason, usize)| match count {
+        1 => reason.to_string(),
+        _ => format!("{count} {reason}"),
+    };
+    let names: Vec<String> = others.iter().map(named).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    format!("; and {} more{names}", rest.len())
 }
 
 /// For what is probed rather than listed, in seconds.
@@ -194,8 +214,30 @@ mod tests {
         draft.block(Reason::Halted, "a block", evidence());
         let finding = draft.finish("fine");
         assert_eq!((finding.status, finding.reason), (Status::Block, Reason::Halted));
-        assert_eq!(finding.message, "a block; and 2 more");
+        assert_eq!(finding.message, "a block; and 2 more (ObservationFailed, PostCheckMissing)");
         assert_eq!(finding.evidence.len(), 3);
+    }
+
+    #[test]
+    fn what_is_only_counted_is_named_by_its_reason() {
+        let rows: [(&[Reason], &str); 4] = [
+            (&[Reason::Halted], "0"),
+            (&[Reason::Halted, Reason::Halted], "0; and 1 more"),
+            (&[Reason::Halted, Reason::NodeOnHold, Reason::Halted], "0; and 2 more (NodeOnHold)"),
+            (
+                &[Reason::Halted, Reason::NodeOnHold, Reason::ObserveMode, Reason::NodeOnHold],
+                "0; and 3 more (2 NodeOnHold, ObserveMode)",
+            ),
+        ];
+        let case = Case::default();
+        let input = case.input();
+        for (reasons, wanted) in rows {
+            let mut draft = Draft::new(GateId::Control, &input);
+            for (index, reason) in reasons.iter().enumerate() {
+                draft.block(*reason, index.to_string(), Evidence::new("Node a", "f", "v", "w"));
+            }
+            assert_eq!(draft.finish("fine").message, wanted, "{reasons:?}");
+        }
     }
 
     #[test]

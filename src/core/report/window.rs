@@ -151,7 +151,7 @@ fn skipped(input: &WindowInput<'_>) -> Vec<SkippedNode> {
         .filter(|record| phase_of(record) == Phase::Pending && record.spec.trigger == Trigger::Unattended.as_str())
         // Who asked after the window had closed could not have been served in it.
         .filter(|record| asked_at(record).is_none_or(|at| at < ends))
-        .map(skip)
+        .map(|record| skip(input, record))
         .collect();
     found.sort_by(|a, b| (&a.asked_at, &a.record).cmp(&(&b.asked_at, &b.record)));
     found
@@ -165,7 +165,27 @@ fn stops(finding: &FindingRecord) -> bool {
     finding.status == Status::Block.as_str() || finding.status == Status::Unknown.as_str()
 }
 
-fn skip(record: &Maintenance) -> SkippedNode {
+/// Why gate `window` let nobody else start in this opening; none if no run of it went wrong. Once the window is closed,
+/// the findings of a wish say no more than that.
+fn stopped_by(input: &WindowInput<'_>) -> Option<String> {
+    let of_opening = |record: &&Maintenance| {
+        let window = record.status.as_ref().and_then(|status| status.window.as_ref());
+        window.is_some_and(|window| window.opening == input.span.opening)
+    };
+    input.records.iter().filter(of_opening).find_map(|record| {
+        let status = record.status.as_ref()?;
+        let was_held = status.timeline.iter().any(|entry| entry.phase == Phase::Held.as_str());
+        let what = match phase_of(record) {
+            phase @ (Phase::Failed | Phase::Held) => format!("{phase} ({})", status.outcome),
+            _ if was_held => "held for a while".to_owned(),
+            _ => return None,
+        };
+        let (name, node) = (record.metadata.name.as_deref().unwrap_or_default(), &record.spec.node_name);
+        Some(format!("{name} on {node} is or was {what}: nobody else started in this window"))
+    })
+}
+
+fn skip(input: &WindowInput<'_>, record: &Maintenance) -> SkippedNode {
     let status = status_of(record);
     // The mode and the closed window stop everybody; what else stops this node is what a person can do something about.
     let is_mode = |finding: &FindingRecord| finding.reason == Reason::ObserveMode.as_str();
@@ -173,16 +193,20 @@ fn skip(record: &Maintenance) -> SkippedNode {
     let own = status.findings.iter().filter(|one| stops(one)).find(|finding| !general(finding));
     let shown = own.or_else(|| status.findings.iter().find(|one| stops(one)));
     let observed = status.findings.iter().any(is_mode);
+    let closed = shown.is_some_and(|finding| finding.reason == Reason::OutsideWindow.as_str());
+    let (reason, message) = match (shown, stopped_by(input).filter(|_| closed)) {
+        (_, Some(why)) => (Reason::WindowStopped.as_str().to_owned(), why),
+        (Some(finding), None) => (finding.reason.clone(), finding.message.clone()),
+        (None, None) if status.message.is_empty() => (String::new(), "was never judged".to_owned()),
+        (None, None) => (String::new(), status.message.clone()),
+    };
     SkippedNode {
         record: record.metadata.name.clone().unwrap_or_default(),
         node: record.spec.node_name.clone(),
         asked_at: asked_at(record).map(stamp).unwrap_or_default(),
         gate: shown.map(|finding| finding.gate.clone()).unwrap_or_default(),
-        reason: shown.map(|finding| finding.reason.clone()).unwrap_or_default(),
-        message: shown.map_or_else(
-            || if status.message.is_empty() { "was never judged".to_owned() } else { status.message.clone() },
-            |finding| finding.message.clone(),
-        ),
+        reason,
+        message,
         blocked_since: status.blocked_since.unwrap_or_default(),
         would_have_started: observed && own.is_none(),
     }

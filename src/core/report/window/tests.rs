@@ -2,7 +2,7 @@
 
 use super::super::testing::{at, record};
 use super::*;
-use crate::api::record::TimelineEntry;
+use crate::api::record::{TimelineEntry, WindowRecord};
 
 fn span() -> WindowSpan {
     WindowSpan {
@@ -24,6 +24,12 @@ fn began(node: &str, time: &str, phase: &str, outcome: &str) -> Maintenance {
     });
     record.metadata.name = Some(format!("{node}-1"));
     node.clone_into(&mut record.spec.node_name);
+    record
+}
+
+fn in_window(mut record: Maintenance) -> Maintenance {
+    let status = record.status.get_or_insert_default();
+    status.window = Some(WindowRecord { opening: span().opening, ends_at: span().ends_at });
     record
 }
 
@@ -120,6 +126,34 @@ fn every_window_ends_with_a_verdict_that_names_who_and_why() {
             verdict: WindowVerdict::Quiet,
             message: "nightly-2026-11-30: nobody asked for anything",
             lines: &[],
+        },
+        Row {
+            name: "one went wrong, and what else waits is known by nothing but the closed window",
+            mode: "auto",
+            records: vec![
+                in_window(began("worker2", "01:15:00", "Failed", "DrainDeadline")),
+                wish("worker3", vec![closed()]),
+            ],
+            verdict: WindowVerdict::Attention,
+            message: "nightly-2026-11-30: 1 node not maintained (worker2); 1 node waiting (worker3)",
+            lines: &[
+                "- worker2 Failed DrainDeadline in 00:05:00: boot a -> b, matrix 9/9 -> 9/9 (maint show worker2-1)",
+                "- worker3 waits, for 04:00:00: WindowStopped: worker2-1 on worker2 is or was Failed (DrainDeadline): nobody else started in this window",
+            ],
+        },
+        Row {
+            name: "nothing went wrong in it",
+            mode: "auto",
+            records: vec![
+                in_window(began("worker2", "01:15:00", "Succeeded", "Proven")),
+                wish("worker3", vec![closed()]),
+            ],
+            verdict: WindowVerdict::Waiting,
+            message: "nightly-2026-11-30: 1 node maintained and proven (worker2); 1 node waiting (worker3)",
+            lines: &[
+                "- worker2 Succeeded Proven in 00:05:00: boot a -> b, matrix 9/9 -> 9/9",
+                "- worker3 waits, for 04:00:00: OutsideWindow: closed",
+            ],
         },
         Row {
             name: "only the turn did not come",
