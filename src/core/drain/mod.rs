@@ -29,7 +29,7 @@ mod model;
 #[cfg(test)]
 mod testing;
 
-pub use answer::{Answer, Answered, Eviction, Lane};
+pub use answer::{Answer, Answered, Eviction, Lane, Origin};
 pub use answers::Answers;
 pub use awaits::Awaits;
 pub use budgets::{BudgetLook, Leave, Refusal, Verdict};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::{Eviction, Lane};
+use super::answer::{Eviction, Lane, Origin};
 use super::answers::Answers;
 use super::awaits::Awaits;
 use super::budgets::{Leave, Refusal, leave};
@@ -128,7 +128,7 @@ fn ready<'v, 'a>(entry: &'v Entry<'a>, view: &View<'a>, answers: &Answers, now: 
     if let Some(why) = answers.pod_waits(uid(entry), view.pods_at, now) {
         return Ready::Waits(why);
     }
-    if let Some((times, until)) = answers.is_back(&pod.metadata, now) {
+    if let Some((times, until)) = answers.is_back(pod, now) {
         let tolerates_cordon = pod.place.tolerates_cordon;
         return Ready::Waits(Wait::Back { times, tolerates_cordon, until });
     }
@@ -238,10 +238,19 @@ impl<'v, 'a> Lanes<'v, 'a> {
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
+            origin: self.origin(entry),
             grace_seconds: entry.treatment.grace_seconds,
             lane: entry.lane.clone(),
             basis: self.basis(entry),
         })
+    }
+
+    /// What tells the pods that take this one's place on the node.
+    fn origin(&self, entry: &Entry<'_>) -> Option<Origin> {
+        let owner = entry.pod.controller.as_ref().filter(|owner| !owner.uid.is_empty())?;
+        let of_it = |other: &&Entry<'_>| other.pod.controller.as_ref().is_some_and(|one| one.uid == owner.uid);
+        let newest = self.view.entries.iter().filter(of_it).filter_map(|other| other.pod.metadata.created).max()?;
+        Some(Origin { controller: owner.uid.clone(), newest })
     }
 
     /// What is to change before the lane's next eviction, where that has to wait: its budget, or its StatefulSet.

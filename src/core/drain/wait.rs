@@ -71,9 +71,9 @@ pub enum Wait {
         /// What is awaited.
         why: String,
     },
-    /// It was put on the node again after it was evicted.
+    /// It took the place of others that were evicted, on the node again.
     Back {
-        /// How often.
+        /// How many those were.
         times: u32,
         /// It tolerates the cordon; otherwise it is bound to the node past the scheduler.
         tolerates_cordon: bool,
@@ -167,7 +167,10 @@ impl Wait {
                     told.push(of(finalizers));
                 }
                 if *kubelet_silent {
-                    told.push("the node's kubelet is silent, so nothing ends it".to_owned());
+                    told.push(
+                        "the node's kubelet is silent: nothing ends it, and whether it still runs is not known"
+                            .to_owned(),
+                    );
                 }
                 if told.is_empty() {
                     told.push("its containers do not end, or their volumes are not unmounted".to_owned());
@@ -180,7 +183,7 @@ impl Wait {
             Self::Back { times, tolerates_cordon, .. } => {
                 let count = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
                 let why = if *tolerates_cordon {
-                    "it tolerates the cordon: take that toleration away, or scale it down"
+                    "it tolerates the cordon: take that toleration away, scale it down, or leave it here by a rule"
                 } else {
                     "it is put here without the scheduler"
                 };

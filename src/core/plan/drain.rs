@@ -4,7 +4,7 @@ use super::Act;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS};
 use super::time::{parse_time, stamp};
 use crate::api::record::DrainRecord;
-use crate::drain::{Awaits, DrainPlan, Eviction, Next, Question, View, Wait, Waiting, WarningKind, next};
+use crate::drain::{Awaits, DrainPlan, Eviction, Next, Question, View, Wait, Waiting, Warning, WarningKind, next};
 
 /// Names kept of who is still there.
 const MAX_WAITING: usize = 20;
@@ -101,14 +101,23 @@ fn begin(run: &mut Run<'_>, view: &View<'_>) {
     let plan = DrainPlan::of(view, deadline);
     run.note(plan.verdict_line());
     let kinds = [WarningKind::SingleReplica, WarningKind::AllReplicasHere];
-    let short: Vec<&str> =
-        plan.warnings.iter().filter(|one| kinds.contains(&one.kind)).map(|one| one.object.as_str()).collect();
-    if !short.is_empty() {
-        let more = short.len().saturating_sub(MAX_SHORT);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let named = short.iter().take(MAX_SHORT).copied().collect::<Vec<_>>().join(", ");
-        run.note(format!("without a replica elsewhere, and away for a while: {named}{more}"));
+    let short: Vec<_> = plan.warnings.iter().filter(|one| kinds.contains(&one.kind)).collect();
+    if let Some(told) = short_of_replicas(&short) {
+        run.note(told);
     }
+    for silent in plan.warnings.iter().filter(|one| one.kind == WarningKind::KubeletSilent) {
+        run.note(format!("{} {}", silent.object, silent.message));
+    }
+}
+
+/// Who is without a replica meanwhile, and what helps the first one that can be helped.
+fn short_of_replicas(short: &[&Warning]) -> Option<String> {
+    let more = short.len().saturating_sub(MAX_SHORT);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let named = short.iter().take(MAX_SHORT).map(|one| one.object.as_str()).collect::<Vec<_>>().join(", ");
+    let helps = short.iter().find(|one| !one.remedy.is_empty());
+    let helps = helps.map_or_else(String::new, |one| format!("; {}: {}", one.object, one.remedy));
+    (!short.is_empty()).then(|| format!("without a replica elsewhere, and away for a while: {named}{more}{helps}"))
 }
 
 fn count(number: usize) -> i64 {
@@ -173,6 +182,24 @@ mod tests {
     use crate::drain::Never;
 
     #[test]
+    fn who_is_away_meanwhile_is_told_with_what_helps() {
+        let of = |name: &str, remedy: &str| Warning {
+            kind: WarningKind::SingleReplica,
+            object: format!("ReplicaSet shop/{name}"),
+            message: "has one replica".into(),
+            remedy: remedy.into(),
+        };
+        let (db, web) = (of("db", ""), of("web", "kubectl -n shop scale deployment web --replicas=2"));
+        assert_eq!(short_of_replicas(&[]), None);
+        let begins = "without a replica elsewhere, and away for a while: ReplicaSet shop/db";
+        assert_eq!(short_of_replicas(&[&db]).as_deref(), Some(begins));
+        let wanted = format!(
+            "{begins}, ReplicaSet shop/web; ReplicaSet shop/web: kubectl -n shop scale deployment web --replicas=2"
+        );
+        assert_eq!(short_of_replicas(&[&db, &web]), Some(wanted));
+    }
+
+    #[test]
     fn a_line_keeps_its_time_while_it_says_the_same() {
         let now = "2026-11-30T01:00:09Z";
         let at = |text: &str| text.parse().expect("a time");
@@ -224,7 +251,7 @@ mod tests {
                 of(Wait::Back { times: 2, tolerates_cordon: true, until: at(now) }),
                 vec!["shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted once"],
                 "shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted 2 times, and it \
-                 tolerates the cordon: take that toleration away, or scale it down",
+                 tolerates the cordon: take that toleration away, scale it down, or leave it here by a rule",
             ),
             (
                 "asked for the first time",

@@ -141,14 +141,14 @@ fn a_pod_whose_time_is_over_is_told_with_what_keeps_it() {
             ending("a", 0),
             false,
             60,
-            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: the node's kubelet is silent, so nothing ends it",
+            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: the node's kubelet is silent: nothing ends it, and whether it still runs is not known",
         ),
         (
             "both",
             finalizer,
             false,
             60,
-            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: it has the finalizers example.com/x, and the node's kubelet is silent, so nothing ends it",
+            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: it has the finalizers example.com/x, and the node's kubelet is silent: nothing ends it, and whether it still runs is not known",
         ),
     ];
     for (row, pod, ready, seconds, wanted) in rows {
@@ -417,6 +417,7 @@ fn one_answer_a_pod_is_kept_and_not_more_than_the_limit() {
         namespace: "shop".to_owned(),
         name: uid.to_owned(),
         uid: uid.to_owned(),
+        origin: None,
         grace_seconds: None,
         lane: Lane::Pod(uid.to_owned()),
         basis: String::new(),
