@@ -40,6 +40,6 @@ pub use plan::{DrainPlan, NeverPod, PlannedPod, PlannedWave, StayingPod};
 pub(crate) use plan::{count, length};
 pub use rules::{SaidBy, Treatment};
 pub use view::{Entry, Question, View};
-pub use wait::{Wait, Waiting};
+pub use wait::{HeldBy, Wait, Waiting};
 pub use warnings::{Warning, WarningKind};
 pub use waves::{Wave, WaveKind};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::answer::Lane;
 use super::classify::{Class, Stay};
 use super::operator::{database_cluster, is_primary};
 use super::rules::{SaidBy, Treatment};
@@ -65,7 +66,7 @@ impl Warning {
 
 /// All warnings about a node, by kind, then by object.
 pub(super) fn warnings(view: &View<'_>, deadline_seconds: i64) -> Vec<Warning> {
-    let mut found: Vec<Warning> = view.going().flat_map(|entry| of_pod(entry, view.node, deadline_seconds)).collect();
+    let mut found: Vec<Warning> = view.going().flat_map(|entry| of_pod(entry, view, deadline_seconds)).collect();
     found.extend(of_workloads(view));
     found.extend(of_the_kubelet(view));
     found.extend(of_daemon_sets(view));
@@ -79,14 +80,26 @@ pub(super) fn grace_of(entry: &Entry<'_>) -> i64 {
     pod.deletion_grace_seconds.or(entry.treatment.grace_seconds).unwrap_or(pod.grace_seconds)
 }
 
-fn of_pod(entry: &Entry<'_>, node: &str, deadline_seconds: i64) -> Vec<Warning> {
+fn of_pod(entry: &Entry<'_>, view: &View<'_>, deadline_seconds: i64) -> Vec<Warning> {
+    let node = view.node;
+    let one_by_one = matches!(entry.lane, Lane::StatefulSet(_)) && !entry.treatment.force;
+    let others_of_its_set =
+        view.going().filter(|other| one_by_one && other.lane == entry.lane).count().saturating_sub(1);
     let pod = entry.pod;
     let mut found = Vec::new();
     let mut warn = |kind, message: String| {
         found.push(Warning::new(kind, pod.metadata.full_name(), message));
     };
     if !pod.place.pinned_to.is_empty() && pod.place.pinned_to.iter().all(|name| name == node) {
-        warn(WarningKind::Pinned, "may run on this node only: it comes back with the node".to_owned());
+        let waits = if others_of_its_set > 0 {
+            format!(
+                "; until then no other pod of its StatefulSet is let go, so that the drain reaches its limit with {} more of it here",
+                others_of_its_set
+            )
+        } else {
+            String::new()
+        };
+        warn(WarningKind::Pinned, format!("may run on this node only: it comes back with the node{waits}"));
     }
     if !pod.place.empty_dirs.is_empty() {
         let names: Vec<String> = pod
@@ -266,7 +279,7 @@ mod tests {
             ("last", "order = 9", vec![wanted]),
             ("sooner", "grace_seconds = 5", vec![wanted]),
             ("whatever comes", "force = true", vec![wanted]),
-            ("left, as it is", "then = \"skip\"\norder = 9", vec![]),
+            ("left, as it is", "then = \"skip\"", vec![]),
             ("nothing of its own", "", vec![]),
         ];
         for (row, says, wanted) in rows {
@@ -340,6 +353,24 @@ mod tests {
                 "pinned",
                 told(spec(json!({"nodeSelector": {"kubernetes.io/hostname": "n1"}})), vec![], vec![]),
                 &["pinned shop/web-0 may run on this node only: it comes back with the node"],
+            ),
+            (
+                "pinned, with another of its StatefulSet",
+                told(
+                    vec![
+                        {
+                            let mut pinned = of_set("db", 0);
+                            pinned["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
+                            pinned
+                        },
+                        of_set("db", 1),
+                    ],
+                    vec![workload("db", 3, 3)],
+                    vec![],
+                ),
+                &[
+                    "pinned shop/db-0 may run on this node only: it comes back with the node; until then no other pod of its StatefulSet is let go, so that the drain reaches its limit with 1 more of it here",
+                ],
             ),
             ("grace at the deadline", told(spec(json!({"terminationGracePeriodSeconds": 1800})), vec![], vec![]), &[]),
             (
