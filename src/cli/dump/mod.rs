@@ -231,7 +231,7 @@ impl Reader<'_> {
     fn namespaces(&self, spec: &SourceSpec) -> Option<Vec<&str>> {
         let settings = self.settings;
         match spec.namespaces {
-            Namespaces::All | Namespaces::OnTarget | Namespaces::OfKured => None,
+            Namespaces::All | Namespaces::OnTarget | Namespaces::Unscheduled | Namespaces::OfKured => None,
             Namespaces::These(names) => Some(names.to_vec()),
             Namespaces::Dns => Some(vec![&settings.coredns.namespace]),
             Namespaces::DnsAndDefault => Some(vec![&settings.coredns.namespace, "default"]),

@@ -21,6 +21,8 @@ names! {
         TargetPods = "target-pods",
         /// The pods that act on nodes. Only a run asks.
         ActionPods = "action-pods",
+        /// Pods of all namespaces that no node was found for: why a replacement does not come. Only a drain asks.
+        UnscheduledPods = "unscheduled-pods",
         /// maint's own pods. Only a run asks.
         OwnPods = "own-pods",
         /// The pods that run kured, on all nodes.

@@ -28,6 +28,8 @@ pub struct Eviction {
     pub name: String,
     /// Its uid: a successor of the same name is never hit.
     pub uid: String,
+    /// What tells the pods that its controller puts in its place here; none for a bare one.
+    pub origin: Option<Origin>,
     /// Seconds that it has to end; none: what the pod says itself.
     pub grace_seconds: Option<i64>,
     /// What it competes for.
@@ -35,6 +37,16 @@ pub struct Eviction {
     /// `resourceVersion` of the budget, or of the StatefulSet, that this was decided on; empty without one. After a
     /// refusal the lane waits until the budget has another.
     pub basis: String,
+}
+
+/// Whose pod it is, and which of its pods were on the node when it was asked to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Uid of its controller.
+    pub controller: String,
+    /// When the newest pod of that controller on the node was made (`metadata.creationTimestamp`): what was made later took
+    /// its place. Both times are of the API server's clock.
+    pub newest: Timestamp,
 }
 
 /// What came of one eviction.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::{Answer, Answered, Eviction, Lane};
+use super::answer::{Answer, Answered, Eviction, Lane, Origin};
 use super::wait::Wait;
-use crate::facts::Metadata;
+use crate::facts::Pod;
 
 /// Milliseconds that the first answer of a kind holds its pod or lane, and the most after many.
 type Pace = (i64, i64);
@@ -27,7 +27,7 @@ const CONFLICT: Pace = (1_000, 5_000);
 const TWO_BUDGETS: Pace = (30_000, 30_000);
 /// Accepted or gone, and the list does not show it: it lags behind.
 const LAG: Pace = (5_000, 5_000);
-/// A pod of the same name is here again after its eviction: what puts it back will put the next one back too.
+/// A pod took the place of one that was evicted: what puts it back will put the next one back too.
 const BACK: Pace = (5_000, 60_000);
 /// Load shedding without a `Retry-After`, and the longest that one is believed.
 const THROTTLED: Pace = (1_000, 60_000);
@@ -174,13 +174,20 @@ impl Answers {
         }
     }
 
-    /// Whether another pod of this name was evicted, and it is too early to evict this one: how often that was, and until
-    /// when. Its predecessors count for nothing else.
-    pub(super) fn is_back(&self, metadata: &Metadata, now: Timestamp) -> Option<(u32, Timestamp)> {
+    /// Whether this pod took the place of others that were evicted, and it is too early to evict it: how many those were,
+    /// and until when. It has the name of one of them, or their controller made it after they were asked to go. Its
+    /// predecessors count for nothing else.
+    pub(super) fn is_back(&self, pod: &Pod, now: Timestamp) -> Option<(u32, Timestamp)> {
+        let metadata = &pod.metadata;
+        let controller = pod.controller.as_ref().map(|owner| owner.uid.as_str()).filter(|uid| !uid.is_empty());
         let before = |told: &&Told| {
             let Answered { eviction, answer, .. } = &told.answered;
             let named = (&eviction.namespace, &eviction.name) == (&metadata.namespace, &metadata.name);
-            named && eviction.uid != metadata.uid && *answer == Answer::Accepted
+            let replaces = |origin: &Origin| {
+                controller == Some(origin.controller.as_str()) && metadata.created.is_some_and(|at| at > origin.newest)
+            };
+            let in_its_place = named || eviction.origin.as_ref().is_some_and(replaces);
+            in_its_place && eviction.uid != metadata.uid && *answer == Answer::Accepted
         };
         let (times, last) = self
             .pods

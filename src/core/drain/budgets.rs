@@ -35,6 +35,8 @@ pub enum Refusal {
     BeingProcessed(String),
     /// Its controller cannot compute it.
     SyncFailed(String, String),
+    /// Its controller could not compute it, and has not tried with the present spec yet.
+    SyncFailedBefore(String, String),
     /// The pod is not Ready, and the budget says of such what this version does not know.
     UnknownPolicy(String, String),
     /// It allows none now.
@@ -63,6 +65,7 @@ impl Refusal {
             Self::TwoBudgets(names) => format!("is blocked by more than one budget ({})", names.join(", ")),
             Self::BeingProcessed(name)
             | Self::SyncFailed(name, _)
+            | Self::SyncFailedBefore(name, _)
             | Self::UnknownPolicy(name, _)
             | Self::NoneAllowed { budget: name, .. }
             | Self::TooManyDisrupted(name) => format!("is blocked by budget {name}"),
@@ -78,6 +81,10 @@ impl Refusal {
             Self::TwoBudgets(_) => "the API server refuses every eviction then".to_owned(),
             Self::BeingProcessed(_) => "which was changed and is not computed yet".to_owned(),
             Self::SyncFailed(_, message) => format!("which cannot be computed: {}", message.trim_end_matches('.')),
+            Self::SyncFailedBefore(_, message) => format!(
+                "which was changed and is not computed yet; before that it could not be computed: {}",
+                message.trim_end_matches('.')
+            ),
             Self::UnknownPolicy(_, policy) => {
                 format!("which says `{policy}` of pods that are not Ready, and that is not known here")
             }
@@ -129,7 +136,11 @@ pub(super) fn leave(entry: &Entry<'_>) -> Leave {
 /// Why a budget allows none; `operator` is that of its pods, for a budget that does not tell its own.
 fn refusal(budget: &PodDisruptionBudget, name: &str, operator: Option<Operator>) -> Option<Refusal> {
     if !budget.is_observed() {
-        return Some(Refusal::BeingProcessed(name.to_owned()));
+        return Some(match budget.sync_failure() {
+            Some(message) if budget.fails_as_it_is() => Refusal::SyncFailed(name.to_owned(), message.to_owned()),
+            Some(message) => Refusal::SyncFailedBefore(name.to_owned(), message.to_owned()),
+            None => Refusal::BeingProcessed(name.to_owned()),
+        });
     }
     if budget.disrupted_pods.len() > MAX_DISRUPTED_PODS {
         return Some(Refusal::TooManyDisrupted(name.to_owned()));
@@ -247,6 +258,10 @@ fn judge(
         None => {
             let pods = takers(entries);
             (Verdict::Waves, format!("{pods} here, {} may go at a time", budget.disruptions_allowed), String::new())
+        }
+        Some(why @ Refusal::SyncFailedBefore(..)) => {
+            let advice = "it is looked at again; whether it can be computed now is known once its controller has tried";
+            (Verdict::Now, why.detail().trim_start_matches("which ").to_owned(), advice.to_owned())
         }
         Some(why @ Refusal::SyncFailed(..)) => {
             let advice = "its pods' owner has no scale subresource: use minAvailable with a whole number";

@@ -29,7 +29,7 @@ mod model;
 #[cfg(test)]
 mod testing;
 
-pub use answer::{Answer, Answered, Eviction, Lane};
+pub use answer::{Answer, Answered, Eviction, Lane, Origin};
 pub use answers::Answers;
 pub use awaits::Awaits;
 pub use budgets::{BudgetLook, Leave, Refusal, Verdict};
@@ -40,6 +40,6 @@ pub use plan::{DrainPlan, NeverPod, PlannedPod, PlannedWave, StayingPod};
 pub(crate) use plan::{count, length};
 pub use rules::{SaidBy, Treatment};
 pub use view::{Entry, Question, View};
-pub use wait::{Wait, Waiting};
+pub use wait::{HeldBy, Wait, Waiting};
 pub use warnings::{Warning, WarningKind};
 pub use waves::{Wave, WaveKind};

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer::{Eviction, Lane};
+use super::answer::{Eviction, Lane, Origin};
 use super::answers::Answers;
 use super::awaits::Awaits;
 use super::budgets::{Leave, Refusal, leave};
 use super::classify::Class;
 use super::operator::database_cluster;
 use super::view::{Entry, SetOf, View};
-use super::wait::{Wait, Waiting};
+use super::wait::{HeldBy, Wait, Waiting};
 use super::waves::Wave;
 use crate::config::Then;
 use crate::facts::Pod;
@@ -128,12 +128,17 @@ fn ready<'v, 'a>(entry: &'v Entry<'a>, view: &View<'a>, answers: &Answers, now: 
     if let Some(why) = answers.pod_waits(uid(entry), view.pods_at, now) {
         return Ready::Waits(why);
     }
-    if let Some((times, until)) = answers.is_back(&pod.metadata, now) {
+    if let Some((times, until)) = answers.is_back(pod, now) {
         let tolerates_cordon = pod.place.tolerates_cordon;
         return Ready::Waits(Wait::Back { times, tolerates_cordon, until });
     }
     let leave = leave(entry);
     if let Leave::No(why) = leave {
+        if let Refusal::NoneAllowed { budget, .. } = &why
+            && let Some((replacement, message)) = view.unschedulable_sibling(pod)
+        {
+            return Ready::Waits(unscheduled(HeldBy::Budget(budget.clone()), replacement, message));
+        }
         return Ready::Waits(Wait::Budget(why));
     }
     let version = entry.budgets.first().map_or("", |budget| budget.metadata.resource_version.as_str());
@@ -141,6 +146,10 @@ fn ready<'v, 'a>(entry: &'v Entry<'a>, view: &View<'a>, answers: &Answers, now: 
         return Ready::Waits(why);
     }
     Ready::Goes(entry, leave)
+}
+
+fn unscheduled(held_by: HeldBy, replacement: &str, message: &str) -> Wait {
+    Wait::Unscheduled { held_by, replacement: replacement.to_owned(), message: message.to_owned() }
 }
 
 fn ending(pod: &Pod, due: Timestamp, kubelet_silent: bool, now: Timestamp) -> Wait {
@@ -238,10 +247,19 @@ impl<'v, 'a> Lanes<'v, 'a> {
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
+            origin: self.origin(entry),
             grace_seconds: entry.treatment.grace_seconds,
             lane: entry.lane.clone(),
             basis: self.basis(entry),
         })
+    }
+
+    /// What tells the pods that take this one's place on the node.
+    fn origin(&self, entry: &Entry<'_>) -> Option<Origin> {
+        let owner = entry.pod.controller.as_ref().filter(|owner| !owner.uid.is_empty())?;
+        let of_it = |other: &&Entry<'_>| other.pod.controller.as_ref().is_some_and(|one| one.uid == owner.uid);
+        let newest = self.view.entries.iter().filter(of_it).filter_map(|other| other.pod.metadata.created).max()?;
+        Some(Origin { controller: owner.uid.clone(), newest })
     }
 
     /// What is to change before the lane's next eviction, where that has to wait: its budget, or its StatefulSet.
@@ -291,10 +309,18 @@ impl<'v, 'a> Lanes<'v, 'a> {
                     here.fold((0, 0), |(count, ready), other| (count + 1, ready + i64::from(other.pod.is_ready())));
                 let whole = set.ready_replicas.min(set.staying_replicas);
                 let (wanted, found) = (set.replicas - count, whole - ready);
+                if let Some(node) = self.view.sets_after.as_ref().filter(|_| wanted > 0) {
+                    return wait(format!("{node} is drained too, and its pods go first"));
+                }
                 if found >= wanted {
                     return Ok(());
                 }
-                wait(format!("{found} of {wanted} pods on other nodes are Ready"))
+                match self.view.unschedulable_sibling(entry.pod) {
+                    Some((replacement, message)) => {
+                        Err(unscheduled(HeldBy::StatefulSet(name.clone()), replacement, message))
+                    }
+                    None => wait(format!("{found} of {wanted} pods on other nodes are Ready")),
+                }
             }
         }
     }

@@ -100,6 +100,8 @@ pub(super) struct Cluster {
     pub stateful_sets: Vec<Value>,
     pub replica_sets: Vec<Value>,
     pub node_ready: Option<bool>,
+    /// Pods without a node.
+    pub unscheduled: Vec<Value>,
 }
 
 fn known<S: Source>(documents: &[Value], at: Timestamp) -> Listed<S> {
@@ -114,6 +116,7 @@ impl Cluster {
         Facts {
             nodes: known::<Node>(&[node], at),
             target_pods: known(&self.pods, at),
+            unscheduled_pods: known(&self.unscheduled, at),
             pod_disruption_budgets: known(&self.budgets, at),
             stateful_sets: known::<StatefulSet>(&self.stateful_sets, at),
             replica_sets: known::<ReplicaSet>(&self.replica_sets, at),

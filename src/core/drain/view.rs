@@ -41,7 +41,12 @@ pub struct View<'a> {
     pub budgets_at: Option<Timestamp>,
     /// Its kubelet is known to be silent: condition Ready is not True.
     pub kubelet_silent: bool,
+    /// The node of another run whose drain began before: of a StatefulSet without a budget its pods go first, since the
+    /// set's status does not show at once that one of them goes.
+    pub sets_after: Option<String>,
     pub(super) workloads: Workloads<'a>,
+    /// Pods that no node was found for, of any controller; none where that is not known.
+    unscheduled: Vec<&'a Pod>,
 }
 
 /// One pod and what becomes of it.
@@ -238,7 +243,30 @@ impl<'a> View<'a> {
         let silent = |node: &Node| node.condition("Ready").is_none_or(|ready| ready.status != TriState::True);
         let kubelet_silent = facts.nodes.good().find(|node| node.metadata.name == question.node).is_some_and(silent);
         let workloads = Workloads::of(facts, now);
-        Ok(Self { node: question.node, entries, pods_at, budgets_at: budgets.at, kubelet_silent, workloads })
+        let unscheduled = current(&facts.unscheduled_pods, now, Pod::UNSCHEDULED.max_age_seconds).map_or_else(
+            // It explains and decides nothing: what is held is held without it too.
+            |_| Vec::new(),
+            |_| facts.unscheduled_pods.good().filter(|pod| pod.unschedulable().is_some()).collect(),
+        );
+        let budgets_at = budgets.at;
+        Ok(Self {
+            node: question.node,
+            entries,
+            pods_at,
+            budgets_at,
+            kubelet_silent,
+            sets_after: None,
+            workloads,
+            unscheduled,
+        })
+    }
+
+    /// A pod of the same controller that the scheduler finds no node for, and why, by name the first.
+    pub(super) fn unschedulable_sibling(&self, pod: &Pod) -> Option<(&'a str, &'a str)> {
+        let owner = pod.controller.as_ref().filter(|owner| !owner.uid.is_empty())?;
+        let of_it = |one: &&&'a Pod| one.controller.as_ref().is_some_and(|other| other.uid == owner.uid);
+        let first = self.unscheduled.iter().filter(of_it).min_by_key(|one| &one.metadata.name)?;
+        Some((first.metadata.name.as_str(), first.unschedulable()?))
     }
 
     /// The pods that have to leave, also those that never will, in the order in which they go.

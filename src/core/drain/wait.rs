@@ -19,6 +19,15 @@ pub struct Waiting {
     pub why: Wait,
 }
 
+/// What holds a pod until a replacement has a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeldBy {
+    /// Its budget, by `namespace/name`.
+    Budget(String),
+    /// Its StatefulSet, by name.
+    StatefulSet(String),
+}
+
 /// Why a pod is still there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
@@ -71,9 +80,18 @@ pub enum Wait {
         /// What is awaited.
         why: String,
     },
-    /// It was put on the node again after it was evicted.
+    /// A replacement of its workload cannot be scheduled: neither its budget nor its StatefulSet lets it go until one is.
+    Unscheduled {
+        /// What holds it until then.
+        held_by: HeldBy,
+        /// Name of the replacement.
+        replacement: String,
+        /// What the scheduler says.
+        message: String,
+    },
+    /// It took the place of others that were evicted, on the node again.
     Back {
-        /// How often.
+        /// How many those were.
         times: u32,
         /// It tolerates the cordon; otherwise it is bound to the node past the scheduler.
         tolerates_cordon: bool,
@@ -110,13 +128,13 @@ impl Wait {
     #[must_use]
     pub const fn is_budget(&self) -> bool {
         matches!(self, Self::Budget(refusal) if !matches!(refusal, Refusal::TwoBudgets(_) | Refusal::Unknown(_)))
-            || matches!(self, Self::Refused { .. })
+            || matches!(self, Self::Refused { .. } | Self::Unscheduled { held_by: HeldBy::Budget(_), .. })
     }
 
     /// It may go when a budget changes.
     #[must_use]
     pub const fn is_parked(&self) -> bool {
-        matches!(self, Self::Budget(_) | Self::Refused { .. })
+        matches!(self, Self::Budget(_) | Self::Refused { .. } | Self::Unscheduled { held_by: HeldBy::Budget(_), .. })
     }
 
     /// It is on its way out, as far as is known.
@@ -146,6 +164,10 @@ impl Wait {
             Self::Refused { budget: Some(budget), .. } => format!("was refused by budget {budget}"),
             Self::Refused { budget: None, .. } => "was refused by its budget".to_owned(),
             Self::StatefulSet { name, .. } => format!("waits for StatefulSet {name}"),
+            Self::Unscheduled { held_by: HeldBy::Budget(name), .. } => format!("is blocked by budget {name}"),
+            Self::Unscheduled { held_by: HeldBy::StatefulSet(name), .. } => {
+                format!("is blocked by StatefulSet {name}")
+            }
             Self::Back { .. } => "is on the node again after its eviction".to_owned(),
             Self::Database { first } => format!("waits for database cluster {first}"),
             Self::Throttled { .. } => "waits: the API server asks for less".to_owned(),
@@ -167,7 +189,10 @@ impl Wait {
                     told.push(of(finalizers));
                 }
                 if *kubelet_silent {
-                    told.push("the node's kubelet is silent, so nothing ends it".to_owned());
+                    told.push(
+                        "the node's kubelet is silent: nothing ends it, and whether it still runs is not known"
+                            .to_owned(),
+                    );
                 }
                 if told.is_empty() {
                     told.push("its containers do not end, or their volumes are not unmounted".to_owned());
@@ -177,10 +202,13 @@ impl Wait {
             Self::Budget(refusal) => refusal.detail(),
             Self::Refused { message, .. } | Self::Failed { message, .. } => message.trim_end_matches('.').to_owned(),
             Self::StatefulSet { why, .. } => why.clone(),
+            Self::Unscheduled { replacement, message, .. } => {
+                format!("its replacement {replacement} cannot be scheduled: {}", message.trim_end_matches('.'))
+            }
             Self::Back { times, tolerates_cordon, .. } => {
                 let count = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
                 let why = if *tolerates_cordon {
-                    "it tolerates the cordon: take that toleration away, or scale it down"
+                    "it tolerates the cordon: take that toleration away, scale it down, or leave it here by a rule"
                 } else {
                     "it is put here without the scheduler"
                 };

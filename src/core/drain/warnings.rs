@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::answer::Lane;
+use super::classify::{Class, Stay};
 use super::operator::{database_cluster, is_primary};
+use super::rules::{SaidBy, Treatment};
 use super::view::{Entry, View};
 use crate::config::Then;
 use crate::facts::Pod;
@@ -32,8 +35,13 @@ crate::api::names! {
         PrimaryMoves = "primary-moves",
         /// The node's kubelet is silent: nothing ends its pods, whatever time they have.
         KubeletSilent = "kubelet-silent",
+        /// A rule names a pod of a DaemonSet, which stays all the same.
+        DaemonSetStays = "daemon-set-stays",
     }
 }
+
+/// The taint of a node of which nothing is heard (well-known, Kubernetes).
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 /// A warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,13 +53,23 @@ pub struct Warning {
     pub object: String,
     /// In words.
     pub message: String,
+    /// What helps, where something does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+}
+
+impl Warning {
+    const fn new(kind: WarningKind, object: String, message: String) -> Self {
+        Self { kind, object, message, remedy: String::new() }
+    }
 }
 
 /// All warnings about a node, by kind, then by object.
 pub(super) fn warnings(view: &View<'_>, deadline_seconds: i64) -> Vec<Warning> {
-    let mut found: Vec<Warning> = view.going().flat_map(|entry| of_pod(entry, view.node, deadline_seconds)).collect();
+    let mut found: Vec<Warning> = view.going().flat_map(|entry| of_pod(entry, view, deadline_seconds)).collect();
     found.extend(of_workloads(view));
     found.extend(of_the_kubelet(view));
+    found.extend(of_daemon_sets(view));
     found.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     found
 }
@@ -62,14 +80,26 @@ pub(super) fn grace_of(entry: &Entry<'_>) -> i64 {
     pod.deletion_grace_seconds.or(entry.treatment.grace_seconds).unwrap_or(pod.grace_seconds)
 }
 
-fn of_pod(entry: &Entry<'_>, node: &str, deadline_seconds: i64) -> Vec<Warning> {
+fn of_pod(entry: &Entry<'_>, view: &View<'_>, deadline_seconds: i64) -> Vec<Warning> {
+    let node = view.node;
+    let one_by_one = matches!(entry.lane, Lane::StatefulSet(_)) && !entry.treatment.force;
+    let others_of_its_set =
+        view.going().filter(|other| one_by_one && other.lane == entry.lane).count().saturating_sub(1);
     let pod = entry.pod;
     let mut found = Vec::new();
     let mut warn = |kind, message: String| {
-        found.push(Warning { kind, object: pod.metadata.full_name(), message });
+        found.push(Warning::new(kind, pod.metadata.full_name(), message));
     };
     if !pod.place.pinned_to.is_empty() && pod.place.pinned_to.iter().all(|name| name == node) {
-        warn(WarningKind::Pinned, "may run on this node only: it comes back with the node".to_owned());
+        let waits = if others_of_its_set > 0 {
+            format!(
+                "; until then no other pod of its StatefulSet is let go, so that the drain reaches its limit with {} more of it here",
+                others_of_its_set
+            )
+        } else {
+            String::new()
+        };
+        warn(WarningKind::Pinned, format!("may run on this node only: it comes back with the node{waits}"));
     }
     if !pod.place.empty_dirs.is_empty() {
         let names: Vec<String> = pod
@@ -118,13 +148,47 @@ fn of_pod(entry: &Entry<'_>, node: &str, deadline_seconds: i64) -> Vec<Warning> 
 /// No pod is forced or left out for it: whether its containers have ended is what nobody knows.
 fn of_the_kubelet(view: &View<'_>) -> Option<Warning> {
     let going = view.going().count();
-    (view.kubelet_silent && going > 0).then(|| Warning {
-        kind: WarningKind::KubeletSilent,
-        object: format!("Node {}", view.node),
-        message: format!(
-            "is not Ready: its kubelet ends none of the {going} to evict, so that the drain reaches its limit and is put back"
-        ),
-    })
+    let message = || {
+        format!(
+            "is not Ready: its kubelet ends none of the {going} to evict, so that the drain reaches its limit and is put back; \
+             budgets protect nobody meanwhile, since the taint of such a node ({UNREACHABLE}, NoExecute) lets its pods be \
+             deleted without asking them"
+        )
+    };
+    let object = format!("Node {}", view.node);
+    (view.kubelet_silent && going > 0).then(|| Warning::new(WarningKind::KubeletSilent, object, message()))
+}
+
+/// A rule that would move a DaemonSet's pod is told to be without effect: the controller lets its pods tolerate every cordon
+/// (`AddOrUpdateDaemonPodTolerations`, Kubernetes), so that a wave of them would never be empty.
+fn of_daemon_sets(view: &View<'_>) -> Vec<Warning> {
+    let told = |entry: &Entry<'_>| {
+        let Treatment { then, said_by, order, grace_seconds, force } = &entry.treatment;
+        let moves = *then == Then::WaitForCompletion || *order != 0 || grace_seconds.is_some() || *force;
+        let SaidBy::Rule(rule) = said_by else { return None };
+        if entry.class != Class::Stays(Stay::DaemonSet) || *then == Then::Skip || !moves {
+            return None;
+        }
+        let object = entry.pod.metadata.full_name();
+        let message = format!(
+            "stays, whatever rule {rule} says: its DaemonSet puts it back at once, since it tolerates the cordon"
+        );
+        let remedy = "such pods are stopped in order by the kubelet itself as the node goes down: \
+                      shutdownGracePeriodByPodPriority in its configuration";
+        Some(Warning { remedy: remedy.to_owned(), ..Warning::new(WarningKind::DaemonSetStays, object, message) })
+    };
+    view.entries.iter().filter_map(told).collect()
+}
+
+/// What keeps a workload of one replica up meanwhile. maint scales nothing by itself. A StatefulSet's second pod is another
+/// member and no replacement, so that there is nothing to say of one.
+fn second_replica(pod: &Pod) -> Option<String> {
+    let owner = pod.controller.as_ref().filter(|owner| owner.kind == "ReplicaSet")?;
+    let hash = pod.metadata.labels.get("pod-template-hash");
+    let of_deployment = hash.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+    let (kind, name) = of_deployment.map_or(("replicaset", owner.name.as_str()), |name| ("deployment", name));
+    let namespace = &pod.metadata.namespace;
+    Some(format!("to keep it up, start a second one first: kubectl -n {namespace} scale {kind} {name} --replicas=2"))
 }
 
 fn of_workloads(view: &View<'_>) -> Vec<Warning> {
@@ -139,10 +203,11 @@ fn of_workloads(view: &View<'_>) -> Vec<Warning> {
         let Some(replicas) = view.workloads.replicas(pod) else { continue };
         if replicas == 1 {
             let message = "has one replica: it is away until that runs elsewhere".to_owned();
-            found.push(Warning { kind: WarningKind::SingleReplica, object, message });
+            let remedy = second_replica(pod).unwrap_or_default();
+            found.push(Warning { remedy, ..Warning::new(WarningKind::SingleReplica, object, message) });
         } else if count >= replicas && replicas > 1 {
             let message = format!("has all {replicas} replicas on this node");
-            found.push(Warning { kind: WarningKind::AllReplicasHere, object, message });
+            found.push(Warning::new(WarningKind::AllReplicasHere, object, message));
         }
     }
     found
@@ -152,6 +217,7 @@ fn of_workloads(view: &View<'_>) -> Vec<Warning> {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::DrainPlan;
     use super::super::testing::{Cluster, budget_document, look, now, of_set, pod_document, settings, workload};
     use super::*;
 
@@ -163,7 +229,8 @@ mod tests {
         let settings =
             settings("[[drain.rules]]\nname = \"builds\"\npods = \"app=build\"\nthen = \"wait-for-completion\"\n");
         look(&cluster.facts(now()), &settings, now(), |view| {
-            warnings(view, 1800).into_iter().map(|one| format!("{} {} {}", one.kind, one.object, one.message)).collect()
+            let told = |one: Warning| format!("{} {} {} {}", one.kind, one.object, one.message, one.remedy);
+            warnings(view, 1800).into_iter().map(|one| told(one).trim_end().to_owned()).collect()
         })
     }
 
@@ -171,10 +238,60 @@ mod tests {
     fn a_silent_kubelet_is_said_once_where_something_has_to_go() {
         let silent = |pods: Vec<Value>| Cluster { pods, node_ready: Some(false), ..Cluster::default() };
         let wanted = "kubelet-silent Node n1 is not Ready: its kubelet ends none of the 2 to evict, so that the drain reaches \
-                      its limit and is put back";
+                      its limit and is put back; budgets protect nobody meanwhile, since the taint of such a node \
+                      (node.kubernetes.io/unreachable, NoExecute) lets its pods be deleted without asking them";
         let web = |name: &str| pod_document(name, json!({}));
         assert_eq!(told_of(&silent(vec![web("web-0"), web("web-1")])), [wanted]);
         assert_eq!(told_of(&silent(vec![])), Vec::<String>::new());
+    }
+
+    /// Nothing is scaled by maint: what is away is told before, with what helps.
+    #[test]
+    fn a_deployment_of_one_replica_is_told_how_to_stay_up() {
+        let pod = pod_document(
+            "web-7d9c-x",
+            json!({"metadata": {"labels": {"pod-template-hash": "7d9c"}, "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9c", "uid": "uid-web", "controller": true}]}}),
+        );
+        let cluster = Cluster { pods: vec![pod], replica_sets: vec![workload("web", 1, 1)], ..Cluster::default() };
+        let wanted = "single-replica ReplicaSet shop/web-7d9c has one replica: it is away until that runs elsewhere to keep it \
+                      up, start a second one first: kubectl -n shop scale deployment web --replicas=2";
+        assert_eq!(told_of(&cluster), [wanted]);
+        let plan = look(&cluster.facts(now()), &settings(""), now(), |view| DrainPlan::of(view, 1800).to_string());
+        let lines = "warning: ReplicaSet shop/web-7d9c has one replica: it is away until that runs elsewhere\n  to keep it up, \
+                     start a second one first: kubectl -n shop scale deployment web --replicas=2\n";
+        assert!(plan.ends_with(lines), "{plan}");
+    }
+
+    #[test]
+    fn a_rule_that_names_a_daemon_set_is_told_to_move_nothing() {
+        let agent = || {
+            pod_document(
+                "agent",
+                json!({"metadata": {"labels": {"app": "agent"}, "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "", "controller": true}]}}),
+            )
+        };
+        let wanted = "daemon-set-stays shop/agent stays, whatever rule r says: its DaemonSet puts it back at once, since it \
+                      tolerates the cordon such pods are stopped in order by the kubelet itself as the node goes down: \
+                      shutdownGracePeriodByPodPriority in its configuration";
+        let rows = [
+            ("last", "order = 9", vec![wanted]),
+            ("sooner", "grace_seconds = 5", vec![wanted]),
+            ("whatever comes", "force = true", vec![wanted]),
+            ("left, as it is", "then = \"skip\"", vec![]),
+            ("nothing of its own", "", vec![]),
+        ];
+        for (row, says, wanted) in rows {
+            let settings = settings(&format!("[[drain.rules]]\nname = \"r\"\npods = \"app=agent\"\n{says}\n"));
+            let cluster = Cluster { pods: vec![agent()], ..Cluster::default() };
+            let found = look(&cluster.facts(now()), &settings, now(), |view| {
+                let told = |one: Warning| format!("{} {} {} {}", one.kind, one.object, one.message, one.remedy);
+                assert_eq!(view.going().count(), 0, "{row}: nobody goes");
+                warnings(view, 1800).into_iter().map(told).collect::<Vec<_>>()
+            });
+            assert_eq!(found, wanted, "{row}");
+        }
     }
 
     #[test]
@@ -217,7 +334,14 @@ mod tests {
             (
                 "one replica",
                 told(spec(json!({})), vec![], vec![workload("web", 1, 1)]),
-                &["single-replica ReplicaSet shop/web has one replica: it is away until that runs elsewhere"],
+                &[
+                    "single-replica ReplicaSet shop/web has one replica: it is away until that runs elsewhere to keep it up, start a second one first: kubectl -n shop scale replicaset web --replicas=2",
+                ],
+            ),
+            (
+                "one replica of a StatefulSet",
+                told(vec![of_set("db", 0)], vec![workload("db", 1, 1)], vec![]),
+                &["single-replica StatefulSet shop/db has one replica: it is away until that runs elsewhere"],
             ),
             (
                 "all replicas here",
@@ -229,6 +353,24 @@ mod tests {
                 "pinned",
                 told(spec(json!({"nodeSelector": {"kubernetes.io/hostname": "n1"}})), vec![], vec![]),
                 &["pinned shop/web-0 may run on this node only: it comes back with the node"],
+            ),
+            (
+                "pinned, with another of its StatefulSet",
+                told(
+                    vec![
+                        {
+                            let mut pinned = of_set("db", 0);
+                            pinned["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
+                            pinned
+                        },
+                        of_set("db", 1),
+                    ],
+                    vec![workload("db", 3, 3)],
+                    vec![],
+                ),
+                &[
+                    "pinned shop/db-0 may run on this node only: it comes back with the node; until then no other pod of its StatefulSet is let go, so that the drain reaches its limit with 1 more of it here",
+                ],
             ),
             ("grace at the deadline", told(spec(json!({"terminationGracePeriodSeconds": 1800})), vec![], vec![]), &[]),
             (

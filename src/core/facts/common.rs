@@ -21,6 +21,8 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
     /// `metadata.deletionTimestamp`: the instant from which deletion is due (after the grace period).
     pub deletion_timestamp: Option<Timestamp>,
+    /// `metadata.creationTimestamp`, by the clock of the API server, in whole seconds; none where a dump lacks it.
+    pub created: Option<Timestamp>,
     /// `metadata.generation`; none where the kind has none.
     pub generation: Option<i64>,
     /// `metadata.resourceVersion`: the guard of every write; empty where a dump lacks it.
@@ -47,6 +49,7 @@ impl Metadata {
             labels: metadata.string_map("labels")?,
             annotations,
             deletion_timestamp: metadata.optional_time("deletionTimestamp")?,
+            created: metadata.optional_time("creationTimestamp")?,
             generation: metadata.optional_i64("generation")?,
             resource_version: metadata.optional_str("resourceVersion")?.unwrap_or_default().to_owned(),
         })

@@ -31,6 +31,8 @@ pub struct Maintenance {
     pub blocked: bool,
     /// `status.outcome`: why it ended or waits; empty where it does not say.
     pub outcome: String,
+    /// `status.stepStartedAt`: since when it is in its phase.
+    pub step_started: Option<Timestamp>,
     /// `status.heldAt`: when it was last held.
     pub held_at: Option<Timestamp>,
 }
@@ -75,6 +77,7 @@ impl Source for Maintenance {
             strategy: spec.optional_str("strategy")?.map(str::to_owned),
             blocked: time("blockedSince")?.is_some(),
             outcome: text("outcome")?.unwrap_or_default().to_owned(),
+            step_started: time("stepStartedAt")?,
             held_at: time("heldAt")?,
             phase: phase.unwrap_or("Pending").to_owned(),
             opening: opening.map(str::to_owned),

@@ -67,6 +67,8 @@ pub struct Facts {
     pub target_pods: Listed<Pod>,
     /// The pods that act on nodes; asked by a run only.
     pub action_pods: Listed<Pod>,
+    /// Pods that no node was found for; asked by a drain only.
+    pub unscheduled_pods: Listed<Pod>,
     /// maint's own pods; asked by a run only.
     pub own_pods: Listed<Pod>,
     /// The pods that run kured.
@@ -111,7 +113,7 @@ pub trait Fill {
 
 impl Facts {
     /// Fills every list that `check` reads; `target_pods` with those of all nodes. What only a run asks (`action_pods`,
-    /// `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`) is left as it is.
+    /// `unscheduled_pods`, `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
         self.nodes = from.list(&Node::SPEC);
         self.leases = from.list(&Lease::SPEC);

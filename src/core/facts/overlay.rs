@@ -39,6 +39,7 @@ impl Facts {
             dns_pods,
             target_pods,
             action_pods,
+            unscheduled_pods,
             own_pods,
             kured_pods,
             deployments,
@@ -65,6 +66,7 @@ impl Facts {
         renew(&mut self.dns_pods, dns_pods);
         renew(&mut self.target_pods, target_pods);
         renew(&mut self.action_pods, action_pods);
+        renew(&mut self.unscheduled_pods, unscheduled_pods);
         renew(&mut self.own_pods, own_pods);
         renew(&mut self.kured_pods, kured_pods);
         renew(&mut self.deployments, deployments);

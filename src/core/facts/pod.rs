@@ -61,6 +61,14 @@ impl Pod {
         ..<Self as Source>::SPEC
     };
 
+    /// The row of the pods without a node, read with `spec.nodeName=` and `status.phase=Pending`.
+    pub const UNSCHEDULED: SourceSpec = SourceSpec {
+        id: SourceId::UnscheduledPods,
+        namespaces: Namespaces::Unscheduled,
+        label_selector: None,
+        ..<Self as Source>::SPEC
+    };
+
     /// The row of maint's own pods.
     pub const OWN: SourceSpec = SourceSpec {
         id: SourceId::OwnPods,
@@ -80,6 +88,17 @@ impl Pod {
     #[must_use]
     pub fn says_ready(&self) -> bool {
         self.conditions.iter().any(|one| one.kind == "Ready" && one.status == TriState::True)
+    }
+
+    /// Why the scheduler finds no node for it (condition `PodScheduled` False with reason `Unschedulable`); none where it
+    /// has one, or was not tried yet.
+    #[must_use]
+    pub fn unschedulable(&self) -> Option<&str> {
+        let says = |one: &&Condition| {
+            one.kind == "PodScheduled" && one.status == TriState::False && one.reason == "Unschedulable"
+        };
+        let waits = self.node_name.is_none() && !self.is_ending() && !self.is_finished();
+        self.conditions.iter().find(says).filter(|_| waits).map(|one| one.message.as_str())
     }
 
     /// It is being deleted.

@@ -63,6 +63,14 @@ impl PodDisruptionBudget {
         }
     }
 
+    /// The failure of [`Self::sync_failure`] is one of the present spec. A controller that fails leaves
+    /// `status.observedGeneration` as it was (`failSafe`, kubernetes/kubernetes `disruption.go`), so that a budget that was
+    /// never computed has none for ever: while its spec was never changed either, the failure is that of this spec.
+    #[must_use]
+    pub fn fails_as_it_is(&self) -> bool {
+        self.is_observed() || self.metadata.generation == Some(1)
+    }
+
     /// Why the controller cannot compute it (condition `DisruptionAllowed` False with reason `SyncFailed`): it then
     /// allows nothing, and "needs 1 healthy pods and has 1 currently" would mislead (kubernetes/kubernetes issue 106286).
     #[must_use]
@@ -195,5 +203,9 @@ mod tests {
         let stale = PodDisruptionBudget { observed_generation: Some(2), ..found.clone() };
         let never = PodDisruptionBudget { observed_generation: None, ..found };
         assert!(!stale.is_observed() && !never.is_observed());
+        assert!(!stale.fails_as_it_is() && !never.fails_as_it_is(), "the failure may be that of another spec");
+        let first = Metadata { generation: Some(1), ..never.metadata.clone() };
+        let first = PodDisruptionBudget { metadata: first, ..never };
+        assert!(!first.is_observed() && first.fails_as_it_is(), "there was no other spec");
     }
 }

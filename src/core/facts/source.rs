@@ -80,6 +80,8 @@ pub enum Namespaces {
     Own,
     /// All, for one node: `spec.nodeName=<target>`; every pod of the cluster where none is named.
     OnTarget,
+    /// All, for pods that no node was found for: `spec.nodeName=` and `status.phase=Pending`; every pod of a dump.
+    Unscheduled,
     /// The namespaces of the pods that act on nodes (`[action.pod] namespace`, `[kured.sentinel] namespace`). Only a
     /// run asks.
     Actions,
@@ -97,6 +99,7 @@ pub const SOURCES: &[SourceSpec] = &[
     Pod::SPEC,
     Pod::ON_TARGET,
     Pod::ACTIONS,
+    Pod::UNSCHEDULED,
     Pod::OWN,
     KuredPod::SPEC,
     Deployment::SPEC,

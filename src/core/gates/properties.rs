@@ -28,6 +28,7 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::DnsPods => by.list(&mut facts.dns_pods),
         SourceId::TargetPods => by.list(&mut facts.target_pods),
         SourceId::ActionPods => by.list(&mut facts.action_pods),
+        SourceId::UnscheduledPods => by.list(&mut facts.unscheduled_pods),
         SourceId::OwnPods => by.list(&mut facts.own_pods),
         SourceId::KuredPods => by.list(&mut facts.kured_pods),
         SourceId::Deployments => by.list(&mut facts.deployments),

@@ -502,6 +502,7 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::DnsPods => facts.dns_pods = known(documents),
         SourceId::TargetPods => facts.target_pods = known(documents),
         SourceId::ActionPods => facts.action_pods = known(documents),
+        SourceId::UnscheduledPods => facts.unscheduled_pods = known(documents),
         SourceId::OwnPods => facts.own_pods = known(documents),
         SourceId::KuredPods => facts.kured_pods = known(documents),
         SourceId::Deployments => facts.deployments = known(documents),

@@ -109,7 +109,8 @@ fn warn(draft: &mut Draft<'_>, input: &GateInput<'_>, warning: &Warning) {
         | WarningKind::ToleratesCordon
         | WarningKind::WaitsForCompletion
         | WarningKind::PrimaryMoves
-        | WarningKind::KubeletSilent => return,
+        | WarningKind::KubeletSilent
+        | WarningKind::DaemonSetStays => return,
     };
     draft.warn(
         reason,

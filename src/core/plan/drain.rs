@@ -1,13 +1,19 @@
 //! Which pods go next, and what the record says of it. What may go is decided in [`crate::drain`].
 
+use jiff::Timestamp;
+
 use super::Act;
 use super::run::{LOOK_SECONDS, Run, SOON_SECONDS};
-use super::time::{parse_time, stamp};
+use super::time::{after, parse_time, stamp};
+use crate::api::Phase;
 use crate::api::record::DrainRecord;
-use crate::drain::{Awaits, DrainPlan, Eviction, Next, Question, View, Wait, Waiting, WarningKind, next};
+use crate::drain::{Awaits, DrainPlan, Eviction, Next, Question, View, Wait, Waiting, Warning, WarningKind, next};
+use crate::facts::Maintenance as Record;
 
 /// Names kept of who is still there.
 const MAX_WAITING: usize = 20;
+/// After so many seconds of its drain a run has seen the record of every drain that began before it.
+const SEEN_SECONDS: i64 = 3;
 /// Workloads that are named of those that are short of replicas meanwhile.
 const MAX_SHORT: usize = 5;
 /// How often parked pods are looked at when nothing wakes: a change of a budget does.
@@ -32,9 +38,34 @@ fn view<'a>(run: &Run<'a>) -> Result<View<'a>, String> {
     View::of(run.input.facts, &question, |pod| run.is_short_pod(pod))
 }
 
+/// The node of another run whose drain comes before this one. Records that could not be read are asked about by the gate
+/// `exclusive`, at each look.
+fn drained_first(run: &Run<'_>) -> Option<String> {
+    let began = parse_time(run.status.step_started_at.as_ref());
+    first_of((began, run.uid()), run.input.facts.maintenances.good(), run.input.now)
+}
+
+/// Of several drains that which began first is first, then by uid. Times of records are whole seconds: until each of two
+/// has certainly seen the other, neither is.
+fn first_of<'r>(
+    (began, uid): (Option<Timestamp>, &str),
+    records: impl Iterator<Item = &'r Record>,
+    now: Timestamp,
+) -> Option<String> {
+    let began = began.unwrap_or(now);
+    let young = now < after(began, SEEN_SECONDS);
+    // One that does not say since when is taken for the first.
+    let key = |at: Option<Timestamp>, uid: &'r str| (at.unwrap_or(Timestamp::MIN), uid);
+    let others = records.filter(|one| one.phase == Phase::Draining.as_str() && one.metadata.uid != uid);
+    let first = others.min_by_key(|one| key(one.step_started, &one.metadata.uid))?;
+    let before = key(first.step_started, &first.metadata.uid) < (began, uid);
+    (young || before).then(|| first.node_name.clone())
+}
+
 /// Looks at the node's pods, keeps the numbers in the record, and says who is asked now.
 pub(super) fn look(run: &mut Run<'_>) -> Drained {
-    let Ok(view) = view(run) else { return Drained::Unknown };
+    let Ok(mut view) = view(run) else { return Drained::Unknown };
+    view.sets_after = drained_first(run);
     let found = next(&view, run.input.answers, run.input.now);
     if run.status.drain.is_none() {
         begin(run, &view);
@@ -61,7 +92,8 @@ pub(super) fn count_at_last(run: &mut Run<'_>) {
     if run.status.drain.is_none() {
         return;
     }
-    if let Ok(view) = view(run) {
+    if let Ok(mut view) = view(run) {
+        view.sets_after = drained_first(run);
         keep(run, &next(&view, run.input.answers, run.input.now));
     }
 }
@@ -101,14 +133,23 @@ fn begin(run: &mut Run<'_>, view: &View<'_>) {
     let plan = DrainPlan::of(view, deadline);
     run.note(plan.verdict_line());
     let kinds = [WarningKind::SingleReplica, WarningKind::AllReplicasHere];
-    let short: Vec<&str> =
-        plan.warnings.iter().filter(|one| kinds.contains(&one.kind)).map(|one| one.object.as_str()).collect();
-    if !short.is_empty() {
-        let more = short.len().saturating_sub(MAX_SHORT);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let named = short.iter().take(MAX_SHORT).copied().collect::<Vec<_>>().join(", ");
-        run.note(format!("without a replica elsewhere, and away for a while: {named}{more}"));
+    let short: Vec<_> = plan.warnings.iter().filter(|one| kinds.contains(&one.kind)).collect();
+    if let Some(told) = short_of_replicas(&short) {
+        run.note(told);
     }
+    for silent in plan.warnings.iter().filter(|one| one.kind == WarningKind::KubeletSilent) {
+        run.note(format!("{} {}", silent.object, silent.message));
+    }
+}
+
+/// Who is without a replica meanwhile, and what helps the first one that can be helped.
+fn short_of_replicas(short: &[&Warning]) -> Option<String> {
+    let more = short.len().saturating_sub(MAX_SHORT);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let named = short.iter().take(MAX_SHORT).map(|one| one.object.as_str()).collect::<Vec<_>>().join(", ");
+    let helps = short.iter().find(|one| !one.remedy.is_empty());
+    let helps = helps.map_or_else(String::new, |one| format!("; {}: {}", one.object, one.remedy));
+    (!short.is_empty()).then(|| format!("without a replica elsewhere, and away for a while: {named}{more}{helps}"))
 }
 
 fn count(number: usize) -> i64 {
@@ -173,6 +214,58 @@ mod tests {
     use crate::drain::Never;
 
     #[test]
+    fn of_two_drains_the_one_that_began_first_is_first() {
+        let at = |second: i64| Timestamp::from_second(1_796_000_000 + second).expect("a time");
+        let record = |uid: &str, node: &str, phase: &str, began: Option<i64>| {
+            let document = serde_json::json!({"metadata": {"name": uid, "uid": uid}, "spec": {"nodeName": node},
+                "status": {"phase": phase, "stepStartedAt": began.map(|second| at(second).to_string())}});
+            match <Record as crate::facts::Source>::item(&document) {
+                crate::facts::Item::Good(found) => found,
+                crate::facts::Item::Malformed(bad) => panic!("{bad}"),
+            }
+        };
+        let own = || record("m", "n1", "Draining", Some(10));
+        let rows = [
+            ("alone", vec![own()], 60, None),
+            ("before", vec![own(), record("z", "n2", "Draining", Some(9))], 60, Some("n2")),
+            ("after", vec![own(), record("a", "n2", "Draining", Some(11))], 60, None),
+            ("after, and not seen for sure", vec![own(), record("a", "n2", "Draining", Some(11))], 12, Some("n2")),
+            ("in the same second, by uid", vec![own(), record("a", "n2", "Draining", Some(10))], 13, Some("n2")),
+            ("in the same second, ours", vec![own(), record("z", "n2", "Draining", Some(10))], 13, None),
+            ("since when is not told", vec![own(), record("z", "n2", "Draining", None)], 60, Some("n2")),
+            ("in another phase", vec![own(), record("a", "n2", "Returning", Some(1))], 12, None),
+            (
+                "the first of several",
+                vec![record("a", "n2", "Draining", Some(9)), record("b", "n3", "Draining", Some(8)), own()],
+                60,
+                Some("n3"),
+            ),
+        ];
+        for (row, records, now, wanted) in rows {
+            let found = first_of((Some(at(10)), "m"), records.iter(), at(now));
+            assert_eq!(found.as_deref(), wanted, "{row}");
+        }
+    }
+
+    #[test]
+    fn who_is_away_meanwhile_is_told_with_what_helps() {
+        let of = |name: &str, remedy: &str| Warning {
+            kind: WarningKind::SingleReplica,
+            object: format!("ReplicaSet shop/{name}"),
+            message: "has one replica".into(),
+            remedy: remedy.into(),
+        };
+        let (db, web) = (of("db", ""), of("web", "kubectl -n shop scale deployment web --replicas=2"));
+        assert_eq!(short_of_replicas(&[]), None);
+        let begins = "without a replica elsewhere, and away for a while: ReplicaSet shop/db";
+        assert_eq!(short_of_replicas(&[&db]).as_deref(), Some(begins));
+        let wanted = format!(
+            "{begins}, ReplicaSet shop/web; ReplicaSet shop/web: kubectl -n shop scale deployment web --replicas=2"
+        );
+        assert_eq!(short_of_replicas(&[&db, &web]), Some(wanted));
+    }
+
+    #[test]
     fn a_line_keeps_its_time_while_it_says_the_same() {
         let now = "2026-11-30T01:00:09Z";
         let at = |text: &str| text.parse().expect("a time");
@@ -224,7 +317,7 @@ mod tests {
                 of(Wait::Back { times: 2, tolerates_cordon: true, until: at(now) }),
                 vec!["shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted once"],
                 "shop/web-0 is on the node again after its eviction, since 2026-11-30T01:00:00Z: evicted 2 times, and it \
-                 tolerates the cordon: take that toleration away, or scale it down",
+                 tolerates the cordon: take that toleration away, scale it down, or leave it here by a rule",
             ),
             (
                 "asked for the first time",

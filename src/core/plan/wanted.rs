@@ -72,8 +72,9 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
         sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
     }
     if phase == Phase::Draining {
-        // Budgets are asked before a pod is; the pods of a StatefulSet go one at a time.
-        sources.extend([SourceId::PodDisruptionBudgets, SourceId::StatefulSets]);
+        // Budgets are asked before a pod is; the pods of a StatefulSet go one at a time; what has no node says why the next
+        // one does not go.
+        sources.extend([SourceId::PodDisruptionBudgets, SourceId::StatefulSets, SourceId::UnscheduledPods]);
         if record.status.as_ref().is_none_or(|status| status.drain.is_none()) {
             // What is without a replica meanwhile is said once.
             sources.insert(SourceId::ReplicaSets);

@@ -124,7 +124,7 @@ impl Failure {
 /// The namespaces to list; one `None` lists cluster-wide.
 fn namespaces<'a>(spec: &SourceSpec, settings: &'a Settings) -> Vec<Option<&'a str>> {
     let mut names: Vec<Option<&'a str>> = match spec.namespaces {
-        Namespaces::All | Namespaces::OnTarget => vec![None],
+        Namespaces::All | Namespaces::OnTarget | Namespaces::Unscheduled => vec![None],
         // Only its DaemonSets tell; see `read_selected`.
         Namespaces::OfKured => vec![],
         Namespaces::Actions => {
@@ -158,6 +158,9 @@ async fn all_namespaces<S: Source>(
     let selector = match row.about.target {
         Some(node) if on_target => Some(format!("spec.nodeName={node}")),
         Some(node) if is_node => Some(format!("metadata.name={node}")),
+        _ if matches!(spec.namespaces, Namespaces::Unscheduled) => {
+            Some("spec.nodeName=,status.phase=Pending".to_owned())
+        }
         _ => None,
     };
     for (index, namespace) in namespaces(spec, settings).into_iter().enumerate() {

@@ -170,6 +170,7 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list(&mut facts.dns_pods),
             self.list_row(&mut facts.target_pods, &Pod::ON_TARGET),
             self.list_row(&mut facts.action_pods, &Pod::ACTIONS),
+            self.list_row(&mut facts.unscheduled_pods, &Pod::UNSCHEDULED),
             self.list_row(&mut facts.own_pods, &Pod::OWN),
             self.list(&mut facts.deployments),
             self.list(&mut facts.stateful_sets),

@@ -87,8 +87,20 @@ fn every_budget_is_asked_in_the_order_of_the_server() {
         (
             "cannot be computed",
             json!({}),
-            one(with(none(), sync)),
+            one(with(none(), sync.clone())),
             "no: is blocked by budget shop/web: which cannot be computed: foos.example.com does not implement the scale subresource",
+        ),
+        (
+            "never computed, and never changed",
+            json!({}),
+            one(with(with(none(), sync.clone()), json!({"status": {"observedGeneration": 0}}))),
+            "no: is blocked by budget shop/web: which cannot be computed: foos.example.com does not implement the scale subresource",
+        ),
+        (
+            "could not be computed before it was changed",
+            json!({}),
+            one(with(with(none(), sync), stale.clone())),
+            "no: is blocked by budget shop/web: which was changed and is not computed yet; before that it could not be computed: foos.example.com does not implement the scale subresource",
         ),
         (
             "too many disrupted",
@@ -213,8 +225,20 @@ fn each_budget_has_a_verdict_and_what_helps() {
         (
             "cannot be computed",
             web(1),
-            one(sync),
+            one(sync.clone()),
             "permanent (-): cannot be computed: no scale | its pods' owner has no scale subresource: use minAvailable with a whole number",
+        ),
+        (
+            "never computed, and never changed",
+            web(1),
+            one(with(sync.clone(), json!({"status": {"observedGeneration": null}}))),
+            "permanent (-): cannot be computed: no scale | its pods' owner has no scale subresource: use minAvailable with a whole number",
+        ),
+        (
+            "changed since it could not be computed",
+            web(1),
+            one(with(sync, json!({"metadata": {"generation": 2}}))),
+            "now (-): was changed and is not computed yet; before that it could not be computed: no scale | it is looked at again; whether it can be computed now is known once its controller has tried",
         ),
         (
             "sick elsewhere",

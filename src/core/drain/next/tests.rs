@@ -141,14 +141,14 @@ fn a_pod_whose_time_is_over_is_told_with_what_keeps_it() {
             ending("a", 0),
             false,
             60,
-            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: the node's kubelet is silent, so nothing ends it",
+            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: the node's kubelet is silent: nothing ends it, and whether it still runs is not known",
         ),
         (
             "both",
             finalizer,
             false,
             60,
-            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: it has the finalizers example.com/x, and the node's kubelet is silent, so nothing ends it",
+            "a is stuck: it should have ended by 2026-11-30T01:00:00Z: it has the finalizers example.com/x, and the node's kubelet is silent: nothing ends it, and whether it still runs is not known",
         ),
     ];
     for (row, pod, ready, seconds, wanted) in rows {
@@ -371,6 +371,107 @@ fn a_stateful_set_gives_one_pod_at_a_time() {
     assert_eq!(told(&decide(&budgeted, &Answers::default(), 0)), "[db-0 db-1] ");
 }
 
+/// Of two nodes that are drained at the same time one gives its pods of a StatefulSet after the other.
+#[test]
+fn while_another_node_is_drained_first_its_pods_of_a_stateful_set_go_first() {
+    let of = |replicas: i64, budgets: Vec<Value>| Cluster {
+        pods: vec![of_set("db", 0), web("web-0")],
+        stateful_sets: vec![workload("db", replicas, replicas)],
+        budgets,
+        ..Cluster::default()
+    };
+    let selects = json!({"spec": {"selector": {"matchLabels": {"app": "db"}}}});
+    let force = "[[drain.rules]]\nname = \"db\"\npods = \"app=db\"\nforce = true\n";
+    let rows = [
+        ("nobody else", None, "", of(2, vec![]), "[db-0 web-0] "),
+        (
+            "another one",
+            Some("n2"),
+            "",
+            of(2, vec![]),
+            "[web-0] db-0 waits for StatefulSet db: n2 is drained too, and its pods go first",
+        ),
+        ("all of it are here", Some("n2"), "", of(1, vec![]), "[db-0 web-0] "),
+        ("a budget counts for both", Some("n2"), "", of(2, vec![budget_document("db", selects)]), "[db-0 web-0] "),
+        ("a rule lets them go together", Some("n2"), force, of(2, vec![]), "[db-0 web-0] "),
+    ];
+    for (row, first, rule, cluster, wanted) in rows {
+        let found = look(&cluster.facts(now()), &settings(rule), now(), |view| {
+            let mut view = view.clone();
+            view.sets_after = first.map(str::to_owned);
+            next(&view, &Answers::default(), now())
+        });
+        assert_eq!(told(&found), wanted, "{row}");
+    }
+}
+
+/// A replacement without a node is the reason that is told, whether a budget or the StatefulSet itself holds the next pod.
+#[test]
+fn a_replacement_that_cannot_be_scheduled_is_the_reason_that_is_told() {
+    let says = "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) had volume node affinity conflict.";
+    let pending = |name: &str, set: &str, over: Value| {
+        let mut pod = of_set(set, 0);
+        pod["metadata"]["name"] = json!(name);
+        pod["metadata"]["uid"] = json!("uid-of-its-own");
+        pod["spec"] = json!({});
+        pod["status"] = json!({"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": says}]});
+        super::super::testing::merge(&mut pod, over);
+        pod
+    };
+    let of = |unscheduled: Vec<Value>, budgets: Vec<Value>| Cluster {
+        pods: vec![of_set("db", 1)],
+        stateful_sets: vec![workload("db", 2, 1)],
+        budgets,
+        unscheduled,
+        ..Cluster::default()
+    };
+    let budget = || {
+        let selects = json!({"spec": {"selector": {"matchLabels": {"app": "db"}}}});
+        let mut over = status(0, 1, 1, 2);
+        super::super::testing::merge(&mut over, selects);
+        vec![budget_document("db", over)]
+    };
+    let why = "its replacement db-0 cannot be scheduled: 0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) had \
+               volume node affinity conflict";
+    let plain = "[] db-1 waits for StatefulSet db: 0 of 1 pods on other nodes are Ready";
+    let rows: Vec<(&str, Cluster, String)> = vec![
+        (
+            "its StatefulSet",
+            of(vec![pending("db-0", "db", json!({}))], vec![]),
+            format!("[] db-1 is blocked by StatefulSet db: {why}"),
+        ),
+        (
+            "its budget",
+            of(vec![pending("db-0", "db", json!({}))], budget()),
+            format!("[] db-1 is blocked by budget shop/db: {why}"),
+        ),
+        ("another's", of(vec![pending("api-0", "api", json!({}))], vec![]), plain.to_owned()),
+        (
+            "not tried yet",
+            of(vec![pending("db-0", "db", json!({"status": {"conditions": []}}))], vec![]),
+            plain.to_owned(),
+        ),
+        (
+            "it is ending",
+            of(vec![pending("db-0", "db", json!({"metadata": {"deletionTimestamp": "2026-11-30T01:00:00Z"}}))], vec![]),
+            plain.to_owned(),
+        ),
+        (
+            "it has a node",
+            of(vec![pending("db-0", "db", json!({"spec": {"nodeName": "n2"}}))], vec![]),
+            plain.to_owned(),
+        ),
+    ];
+    for (row, cluster, wanted) in rows {
+        assert_eq!(told(&decide(&cluster, &Answers::default(), 0)), wanted, "{row}");
+    }
+    // What could not be read explains nothing, and lets nobody go.
+    let mut facts = of(vec![], vec![]).facts(now());
+    facts.unscheduled_pods = crate::facts::Observation::NotAsked;
+    assert_eq!(told(&look(&facts, &settings(""), now(), |view| next(view, &Answers::default(), now()))), plain);
+}
+
 #[test]
 fn stateful_sets_that_could_not_be_read_give_no_pod() {
     let mut facts = Cluster { pods: vec![of_set("db", 0)], ..Cluster::default() }.facts(now());
@@ -417,6 +518,7 @@ fn one_answer_a_pod_is_kept_and_not_more_than_the_limit() {
         namespace: "shop".to_owned(),
         name: uid.to_owned(),
         uid: uid.to_owned(),
+        origin: None,
         grace_seconds: None,
         lane: Lane::Pod(uid.to_owned()),
         basis: String::new(),

@@ -47,7 +47,9 @@ stays: 2 pods
   shop/done (finished)
   shop/static (static pod)
 warning: ReplicaSet kube-system/web has one replica: it is away until that runs elsewhere
+  to keep it up, start a second one first: kubectl -n kube-system scale replicaset web --replicas=2
 warning: ReplicaSet shop/web has one replica: it is away until that runs elsewhere
+  to keep it up, start a second one first: kubectl -n shop scale replicaset web --replicas=2
 ";
     assert_eq!(plan(&cluster).to_string(), wanted);
 }

@@ -78,6 +78,9 @@ impl fmt::Display for DrainPlan {
         }
         for warning in &self.warnings {
             writeln!(f, "warning: {} {}", warning.object, warning.message)?;
+            if !warning.remedy.is_empty() {
+                writeln!(f, "  {}", warning.remedy)?;
+            }
         }
         Ok(())
     }

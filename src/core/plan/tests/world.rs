@@ -169,6 +169,7 @@ impl Scene {
         };
         facts.target_pods = pods(SourceId::TargetPods);
         facts.action_pods = pods(SourceId::ActionPods);
+        facts.unscheduled_pods = pods(SourceId::UnscheduledPods);
         facts.own_pods = pods(SourceId::OwnPods);
         facts.api_servers = api_servers(&[Readiness::Ready, Readiness::Ready, Readiness::Ready]);
         if let Observation::Known { at, .. } = &mut facts.api_servers {

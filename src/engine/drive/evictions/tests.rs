@@ -118,6 +118,7 @@ fn eviction(name: &str, lane: &str) -> Eviction {
         uid: name.to_owned(),
         grace_seconds: None,
         lane,
+        origin: None,
         basis: String::new(),
     }
 }

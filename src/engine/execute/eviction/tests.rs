@@ -126,6 +126,7 @@ fn a_pod_that_is_no_longer_what_was_planned_is_not_asked_for() {
         uid: "u".to_owned(),
         grace_seconds: None,
         lane: maint_core::drain::Lane::Pod("u".to_owned()),
+        origin: None,
         basis: String::new(),
     };
     let pod = |uid: &str, node: &str| json!({"metadata": {"name": "a", "uid": uid}, "spec": {"nodeName": node}});
@@ -157,6 +158,7 @@ fn grace_stands_beside_the_uid_where_the_configuration_says_one() {
         uid: "u".to_owned(),
         grace_seconds,
         lane: maint_core::drain::Lane::Pod("u".to_owned()),
+        origin: None,
         basis: String::new(),
     };
     assert_eq!(body(&eviction(None))["deleteOptions"], json!({"preconditions": {"uid": "u"}}));
