@@ -44,6 +44,10 @@ impl Wanted {
             // Only its DaemonSets tell where kured's pods are.
             sources.insert(SourceId::DaemonSets);
         }
+        if sources.contains(&SourceId::CnpgPods) {
+            // Without a cluster its pods are not asked for.
+            sources.insert(SourceId::CnpgClusters);
+        }
         sources
     }
 

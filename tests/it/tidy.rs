@@ -188,6 +188,8 @@ fn every_reason_has_a_runbook_with_its_headings() {
         }
     }
     none("runbooks", &bad);
+    println!("figure gates.count {} gates", GATES.len());
+    println!("figure reasons.count {} reasons", Reason::ALL.len());
 }
 
 #[test]

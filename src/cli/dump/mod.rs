@@ -290,8 +290,12 @@ fn renew_time(lease: &Object) -> Option<Timestamp> {
 }
 
 fn has_label(value: &Value, selector: &str) -> bool {
-    let Some((key, wanted)) = selector.split_once('=') else { return true };
-    value.pointer("/metadata/labels").and_then(|labels| labels.get(key)).and_then(Value::as_str) == Some(wanted)
+    let label = |key: &str| value.pointer("/metadata/labels").and_then(|labels| labels.get(key));
+    match selector.split_once('=') {
+        Some((key, wanted)) => label(key).and_then(Value::as_str) == Some(wanted),
+        // A key alone: the label is there.
+        None => label(selector).is_some(),
+    }
 }
 
 /// `volumes.longhorn.io`, or `nodes` for the core group.

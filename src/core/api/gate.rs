@@ -105,6 +105,8 @@ names! {
         DisruptionBudgets = "disruption-budgets",
         /// No pod is lost, none is left, and DaemonSets come back.
         Workloads = "workloads",
+        /// PostgreSQL clusters of CloudNativePG are whole, and a primary on the node can move.
+        Databases = "databases",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

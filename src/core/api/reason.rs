@@ -191,6 +191,18 @@ names! {
         /// A DaemonSet that had a Ready pod here at the start has none.
         DaemonSetPodNotReady = "DaemonSetPodNotReady",
 
+        // databases
+        /// A PostgreSQL cluster lacks ready instances, or its operator says that it is not Ready.
+        DatabaseIncomplete = "DatabaseIncomplete",
+        /// A PostgreSQL cluster is switching over, fenced, or being hibernated.
+        DatabaseInTransition = "DatabaseInTransition",
+        /// The primary of a PostgreSQL cluster on the target has nowhere to go, and a budget keeps it there.
+        DatabasePrimaryCannotMove = "DatabasePrimaryCannotMove",
+        /// The primary of a PostgreSQL cluster is still on the drained node.
+        DatabasePrimaryOnTarget = "DatabasePrimaryOnTarget",
+        /// A PostgreSQL cluster is down while the node is away.
+        DatabaseGoesDown = "DatabaseGoesDown",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

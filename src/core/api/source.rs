@@ -45,6 +45,10 @@ names! {
         LonghornEngines = "longhorn-engines",
         /// `settings.longhorn.io`.
         LonghornSettings = "longhorn-settings",
+        /// `clusters.postgresql.cnpg.io`.
+        CnpgClusters = "cnpg-clusters",
+        /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
+        CnpgPods = "cnpg-pods",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.

@@ -4,6 +4,7 @@
 //! cannot answer) are told apart from the reader up, and one bad item neither hides a list nor counts as fine.
 //! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
 
+pub mod cnpg;
 mod common;
 mod config_map;
 mod daemon_set;
@@ -91,6 +92,10 @@ pub struct Facts {
     pub longhorn_engines: Listed<longhorn::Engine>,
     /// Longhorn's settings.
     pub longhorn_settings: Listed<longhorn::Setting>,
+    /// `clusters.postgresql.cnpg.io`.
+    pub cnpg_clusters: Listed<cnpg::Cluster>,
+    /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
+    pub cnpg_pods: Listed<Pod>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -132,6 +137,8 @@ impl Facts {
         self.longhorn_replicas = from.list(&longhorn::Replica::SPEC);
         self.longhorn_engines = from.list(&longhorn::Engine::SPEC);
         self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
+        self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
+        self.cnpg_pods = from.list(&Pod::CNPG);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

@@ -51,6 +51,8 @@ impl Facts {
             longhorn_replicas,
             longhorn_engines,
             longhorn_settings,
+            cnpg_clusters,
+            cnpg_pods,
             volume_attachments,
             config_maps,
             maintenances,
@@ -78,6 +80,8 @@ impl Facts {
         renew(&mut self.longhorn_replicas, longhorn_replicas);
         renew(&mut self.longhorn_engines, longhorn_engines);
         renew(&mut self.longhorn_settings, longhorn_settings);
+        renew(&mut self.cnpg_clusters, cnpg_clusters);
+        renew(&mut self.cnpg_pods, cnpg_pods);
         renew(&mut self.volume_attachments, volume_attachments);
         renew(&mut self.config_maps, config_maps);
         renew(&mut self.maintenances, maintenances);

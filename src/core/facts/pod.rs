@@ -78,6 +78,14 @@ impl Pod {
         ..<Self as Source>::SPEC
     };
 
+    /// The row of the pods that CloudNativePG made, wherever they run.
+    pub const CNPG: SourceSpec = SourceSpec {
+        id: SourceId::CnpgPods,
+        namespaces: Namespaces::All,
+        label_selector: Some("cnpg.io/cluster"),
+        ..<Self as Source>::SPEC
+    };
+
     /// Condition Ready is True, and it is not being deleted.
     #[must_use]
     pub fn is_ready(&self) -> bool {

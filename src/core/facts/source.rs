@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
     Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, longhorn,
+    VolumeAttachment, cnpg, longhorn,
 };
 use crate::api::SourceId;
 
@@ -111,6 +111,8 @@ pub const SOURCES: &[SourceSpec] = &[
     longhorn::Replica::SPEC,
     longhorn::Engine::SPEC,
     longhorn::Setting::SPEC,
+    cnpg::Cluster::SPEC,
+    Pod::CNPG,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

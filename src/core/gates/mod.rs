@@ -10,6 +10,7 @@ mod control_plane;
 mod coredns_hpa;
 mod coredns_replicas;
 mod coredns_spread;
+mod databases;
 mod disruption_budgets;
 mod dns;
 mod draft;
@@ -84,6 +85,7 @@ pub const GATES: &[GateSpec] = &[
     attachments::GATE,
     disruption_budgets::GATE,
     workloads::GATE,
+    databases::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];

@@ -40,6 +40,8 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::LonghornReplicas => by.list(&mut facts.longhorn_replicas),
         SourceId::LonghornEngines => by.list(&mut facts.longhorn_engines),
         SourceId::LonghornSettings => by.list(&mut facts.longhorn_settings),
+        SourceId::CnpgClusters => by.list(&mut facts.cnpg_clusters),
+        SourceId::CnpgPods => by.list(&mut facts.cnpg_pods),
         SourceId::VolumeAttachments => by.list(&mut facts.volume_attachments),
         SourceId::ConfigMaps => by.list(&mut facts.config_maps),
         SourceId::Maintenances => by.list(&mut facts.maintenances),

@@ -514,6 +514,8 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::LonghornReplicas => facts.longhorn_replicas = known(documents),
         SourceId::LonghornEngines => facts.longhorn_engines = known(documents),
         SourceId::LonghornSettings => facts.longhorn_settings = known(documents),
+        SourceId::CnpgClusters => facts.cnpg_clusters = known(documents),
+        SourceId::CnpgPods => facts.cnpg_pods = known(documents),
         SourceId::VolumeAttachments => facts.volume_attachments = known(documents),
         SourceId::ConfigMaps => facts.config_maps = known(documents),
         SourceId::Maintenances => facts.maintenances = known(documents),

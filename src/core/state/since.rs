@@ -36,6 +36,9 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::GraceTooLong,
     Reason::PodsRemaining,
     Reason::DaemonSetPodNotReady,
+    Reason::DatabasePrimaryCannotMove,
+    Reason::DatabasePrimaryOnTarget,
+    Reason::DatabaseGoesDown,
 ];
 
 /// Whether a finding is about the cluster: whichever node is asked about, it is the same.

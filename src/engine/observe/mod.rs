@@ -66,7 +66,7 @@ impl<R: Reader, S: Servers> Observer<R, S> {
     /// Reads the listed sources into the facts; all others are left as they are.
     async fn lists(&self, sources: &BTreeSet<SourceId>, about: About<'_>, facts: &mut Facts) {
         let lists = Lists { observer: self, sources, about, permits: Semaphore::new(CONCURRENT_SOURCES) };
-        // Boxed, since the future of seventeen lists at once is large.
+        // Boxed, since the future of so many lists at once is large.
         Box::pin(lists.fill(facts)).await;
     }
 
@@ -108,16 +108,23 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
             }
         }
         let kured = sources.remove(&SourceId::KuredPods);
+        let cnpg = sources.remove(&SourceId::CnpgPods);
         let about = About { target: wanted.target.as_deref(), this_node_only: false };
         self.lists(&sources, about, &mut facts).await;
         if kured {
             facts.kured_pods = kured::read(&self.reader, &self.clock, &facts.daemon_sets).await;
         }
+        // Where there is no cluster of CloudNativePG nobody asks for its pods, and nobody lists them.
+        if cnpg && facts.cnpg_clusters.known().is_some_and(|clusters| !clusters.is_empty()) {
+            let row = list::Row { spec: &Pod::CNPG, about };
+            facts.cnpg_pods = list::read(&self.reader, &self.clock, &self.settings, row).await;
+        }
         facts
     }
 
     async fn observe_around(&self, wanted: &Wanted) -> Facts {
-        if wanted.probes() || wanted.sources.contains(&SourceId::KuredPods) {
+        let rests = [SourceId::KuredPods, SourceId::CnpgPods];
+        if wanted.probes() || rests.iter().any(|source| wanted.sources.contains(source)) {
             // Those rest on all nodes, or on other lists.
             return self.observe(wanted).await;
         }
@@ -181,6 +188,7 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list(&mut facts.longhorn_replicas),
             self.list(&mut facts.longhorn_engines),
             self.list(&mut facts.longhorn_settings),
+            self.list(&mut facts.cnpg_clusters),
             self.list(&mut facts.volume_attachments),
             self.list(&mut facts.config_maps),
             self.list(&mut facts.maintenances),

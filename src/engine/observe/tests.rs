@@ -308,3 +308,21 @@ async fn without_its_daemon_sets_kureds_pods_are_not_known() {
         assert_eq!(observer.reader.asked("pods"), 0, "{row}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_pods_of_databases_are_listed_only_where_there_is_one() {
+    let cluster = json!({"metadata": {"name": "pg", "namespace": "db"}, "spec": {"instances": 1}, "status": {}});
+    let rows: [(&str, Answer, usize); 4] = [
+        ("a cluster", page(&[cluster], None), 1),
+        ("one that cannot be understood", page(&[json!({"metadata": {"name": "odd"}})], None), 1),
+        ("no cluster", page(&[], None), 0),
+        ("not installed", fail(ReadError::Absent), 0),
+    ];
+    for (row, answer, lists) in rows {
+        let (env, _owner) = env();
+        let observer =
+            observer(Script::default().with("clusters -", [answer]), FakeServers::default(), env.clock.clone());
+        let _ = observer.observe(&wanted(&[SourceId::CnpgPods])).await;
+        assert_eq!(observer.reader.asked("pods "), lists, "{row}");
+    }
+}
