@@ -194,7 +194,8 @@ pub async fn run() -> Exit {
     };
     let talker = match cli.verb {
         Verb::Serve(_) => logging::Talker::Service,
-        Verb::Demo(_) | Verb::Sim(_) => logging::Talker::Demo,
+        Verb::Demo(_) => logging::Talker::Demo,
+        Verb::Sim(_) => logging::Talker::Sim,
         _ => logging::Talker::Verb,
     };
     logging::start(cli.common.verbose, talker);

@@ -75,14 +75,15 @@ impl Drawn {
             list.get(usize::try_from(random.below(list.len() as u64)).unwrap_or(0)).copied().unwrap_or(0)
         };
         let chances = Chances::drawn(4, || often(&[1, 3, 8, 20])).only(has);
-        let all = &[1, 5, 20, 60, 200];
+        // A night has a handful of evictions.
+        let all = &[20, 60, 150, 400];
         let evictions = EvictionChances {
             throttled: often(all),
             timeout: often(all),
             conflict: often(all),
             lose_answer: often(all),
             hang_after: often(all),
-            hang_before: often(&all[..4]),
+            hang_before: often(&all[..3]),
             delay: often(all),
         }
         .only(has);

@@ -75,7 +75,9 @@ fn the_order_of_nights_does_not_show_in_what_they_came_to() {
     let outcomes: Vec<Outcome> = (1..=3).map(|seed| judged(&Drawn::of(seed), &[])).collect();
     let sum = |order: &[usize]| {
         let mut tally = Tally::default();
-        order.iter().for_each(|index| tally.add(outcomes[*index].clone()));
+        for index in order {
+            tally.add(outcomes[*index].clone());
+        }
         tally
     };
     assert_eq!(sum(&[0, 1, 2]), sum(&[2, 0, 1]));
