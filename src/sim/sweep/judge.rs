@@ -103,7 +103,9 @@ pub(super) fn plain(night: &Night, befell: &BTreeMap<FaultKind, u64>) -> Vec<Wro
 fn excused(wrong: &str, befell: &BTreeMap<FaultKind, u64>) -> bool {
     // A boot that nobody asked for is not the run's, and the mark of a proof is of the boot before it.
     let boots = wrong == "booted twice" || wrong.starts_with("proven");
-    boots && befell.contains_key(&FaultKind::RebootsUnasked)
+    // A hold can come between the decision to cordon and the cordon, which then is not made.
+    let cordon = wrong.starts_with("the cordon");
+    boots && befell.contains_key(&FaultKind::RebootsUnasked) || cordon && befell.contains_key(&FaultKind::Holds)
 }
 
 /// All that is wrong with a night with kured.
