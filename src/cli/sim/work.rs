@@ -140,7 +140,8 @@ impl Worked {
     /// # Errors
     /// If a runtime cannot be had.
     pub async fn shrink(&mut self, shell: Shell) -> anyhow::Result<()> {
-        for bad in self.tally.bad.values().take(SHRUNK).cloned() {
+        let first: Vec<Outcome> = self.tally.bad.values().take(SHRUNK).cloned().collect();
+        for bad in first {
             self.shrunk.push(tokio::task::spawn_blocking(move || sweep::shrink(shell, &bad)).await??);
         }
         Ok(())
