@@ -14,11 +14,14 @@ pub enum Talker {
     Service,
     /// The service of the demo: what it warns of belongs to the night, and is told with it.
     Demo,
+    /// Services of many nights at once: what they say is nobody's news.
+    Sim,
 }
 
 /// Starts it. Quiet by default, since the answer of a verb is on stdout: `-v` informs, `-vv` debugs.
 pub fn start(verbose: u8, talker: Talker) {
     let level = match verbose {
+        0 if talker == Talker::Sim => "off",
         0 if talker == Talker::Demo => "error",
         0 => "warn",
         1 => "info",

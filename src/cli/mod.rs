@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod serve;
 mod show;
+mod sim;
 mod status;
 mod terminal;
 #[cfg(test)]
@@ -177,6 +178,8 @@ enum Verb {
     Config(config::Config),
     /// Play one night of a cluster in memory and tell it. Asks no cluster
     Demo(demo::Demo),
+    /// Play many nights of a cluster in memory, with all that can go wrong, and look what breaks. Asks no cluster
+    Sim(sim::Sim),
 }
 
 /// Runs the command line of this process.
@@ -192,6 +195,7 @@ pub async fn run() -> Exit {
     let talker = match cli.verb {
         Verb::Serve(_) => logging::Talker::Service,
         Verb::Demo(_) => logging::Talker::Demo,
+        Verb::Sim(_) => logging::Talker::Sim,
         _ => logging::Talker::Verb,
     };
     logging::start(cli.common.verbose, talker);
@@ -220,6 +224,7 @@ pub async fn run() -> Exit {
         Verb::Explain(explain) => explain.run(&cli.common),
         Verb::Config(config) => config.run(&cli.common),
         Verb::Demo(demo) => demo.run(&cli.common).await,
+        Verb::Sim(sim) => sim.run(&cli.common).await,
     };
     done.unwrap_or_else(|error| exit::tell(&error))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use maint_engine::runtime::Pause;
 use tokio::sync::Notify;
 
+use crate::kinds::FaultKind;
 use crate::random::Random;
 
 /// What happens to a request.
@@ -75,6 +76,24 @@ impl Chances {
             delay: often(),
         }
     }
+
+    /// Only the kinds that are meant.
+    #[must_use]
+    pub fn only(self, is_meant: impl Fn(FaultKind) -> bool) -> Self {
+        let keep = |kind, chance| if is_meant(kind) { chance } else { 0 };
+        Self {
+            conflict: keep(FaultKind::Conflict, self.conflict),
+            throttled: keep(FaultKind::Throttled, self.throttled),
+            internal: keep(FaultKind::Internal, self.internal),
+            unavailable: keep(FaultKind::Unavailable, self.unavailable),
+            timeout: keep(FaultKind::GatewayTimeout, self.timeout),
+            lose_request: keep(FaultKind::LostRequest, self.lose_request),
+            lose_answer: keep(FaultKind::LostAnswer, self.lose_answer),
+            hang_before: keep(FaultKind::HangBefore, self.hang_before),
+            hang_after: keep(FaultKind::HangAfter, self.hang_after),
+            delay: keep(FaultKind::Delay, self.delay),
+        }
+    }
 }
 
 /// How likely each fault is in a thousand evictions, beside what befalls every request.
@@ -96,6 +115,26 @@ pub struct EvictionChances {
     pub delay: u32,
 }
 
+impl EvictionChances {
+    /// Only the kinds that are meant.
+    #[must_use]
+    pub fn only(self, is_meant: impl Fn(FaultKind) -> bool) -> Self {
+        let keep = |kind, chance| if is_meant(kind) { chance } else { 0 };
+        Self {
+            throttled: keep(FaultKind::EvictionThrottled, self.throttled),
+            timeout: keep(FaultKind::EvictionTimeout, self.timeout),
+            conflict: keep(FaultKind::EvictionConflict, self.conflict),
+            lose_answer: keep(FaultKind::EvictionLostAnswer, self.lose_answer),
+            hang_after: keep(FaultKind::EvictionHangAfter, self.hang_after),
+            hang_before: keep(FaultKind::EvictionHangBefore, self.hang_before),
+            delay: keep(FaultKind::EvictionDelay, self.delay),
+        }
+    }
+}
+
+/// The clients that are processes of the service begin with this.
+const SERVICE: &str = "maint-";
+
 /// The faults of a night.
 #[derive(Debug)]
 pub struct Faults {
@@ -109,6 +148,7 @@ pub struct Faults {
     stops: BTreeMap<String, Arc<Notify>>,
     pauses: BTreeMap<String, (Pause, Arc<Notify>)>,
     hits: BTreeMap<&'static str, u64>,
+    kinds: BTreeMap<FaultKind, u64>,
 }
 
 impl Default for Faults {
@@ -132,6 +172,7 @@ impl Faults {
             stops: BTreeMap::new(),
             pauses: BTreeMap::new(),
             hits: BTreeMap::new(),
+            kinds: BTreeMap::new(),
         }
     }
 
@@ -163,6 +204,7 @@ impl Faults {
         ];
         let drawn = table.into_iter().find(|(per_mille, _)| self.random.chance(*per_mille))?.1;
         *self.hits.entry("on-an-eviction").or_insert(0) += 1;
+        self.received(client, FaultKind::of_eviction(drawn));
         Some(self.hit(drawn))
     }
 
@@ -183,6 +225,29 @@ impl Faults {
     #[must_use]
     pub const fn hits(&self) -> &BTreeMap<&'static str, u64> {
         &self.hits
+    }
+
+    /// How often each kind of trouble was hit, as [`FaultKind`] counts.
+    #[must_use]
+    pub const fn kinds(&self) -> &BTreeMap<FaultKind, u64> {
+        &self.kinds
+    }
+
+    /// Counts what befell the world.
+    pub fn happened(&mut self, kind: FaultKind) {
+        *self.kinds.entry(kind).or_insert(0) += 1;
+    }
+
+    /// Counts an answer that a client got, if it is the service.
+    pub fn received(&mut self, client: &str, kind: Option<FaultKind>) {
+        if let Some(kind) = kind.filter(|_| client.starts_with(SERVICE)) {
+            self.happened(kind);
+        }
+    }
+
+    fn befalls(&mut self, client: &str, fault: Fault) -> Fault {
+        self.received(client, FaultKind::of_request(fault));
+        self.hit(fault)
     }
 
     /// Is notified when the client has to die. Its driver drops all its tasks then.
@@ -219,7 +284,7 @@ impl Faults {
     /// What happens to the next request of a client.
     pub fn next(&mut self, client: &str, mutating: bool) -> Option<Fault> {
         if self.dying.remove(client) {
-            return Some(self.hit(Fault::StopBefore));
+            return Some(self.befalls(client, Fault::StopBefore));
         }
         if mutating {
             let count = self.writes.entry(client.to_owned()).or_insert(0);
@@ -229,14 +294,14 @@ impl Faults {
                 if fault == Fault::StopAnswered {
                     self.dying.insert(client.to_owned());
                 }
-                return Some(self.hit(fault));
+                return Some(self.befalls(client, fault));
             }
         }
         if !self.clients.contains(client) {
             return None;
         }
         let drawn = self.draw(mutating)?;
-        Some(self.hit(drawn))
+        Some(self.befalls(client, drawn))
     }
 
     fn draw(&mut self, mutating: bool) -> Option<Fault> {

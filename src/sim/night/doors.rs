@@ -18,6 +18,7 @@ use crate::clock::sleep;
 use crate::doubles::kured::answer::Answer;
 use crate::doubles::shell::kured::Question;
 use crate::faults::Fault;
+use crate::kinds::FaultKind;
 use crate::random::Random;
 use crate::store::http::Cluster;
 use crate::store::object;
@@ -177,13 +178,18 @@ impl Question for Doors {
         let trouble = self.state().trouble.clone();
         match trouble {
             None => {}
-            Some(Trouble::Slow(late)) => sleep(late).await,
+            Some(Trouble::Slow(late)) => {
+                self.cluster.lock().happened(FaultKind::NoAnswer);
+                sleep(late).await;
+            }
             Some(hang @ Trouble::Hang) => {
+                self.cluster.lock().happened(FaultKind::NoAnswer);
                 self.while_it_is(&hang).await;
                 self.count("hung");
                 return Answer::Closed;
             }
             Some(Trouble::Is(answer)) => {
+                self.cluster.lock().happened(FaultKind::NoAnswer);
                 self.count("troubled");
                 return answer;
             }
@@ -194,7 +200,9 @@ impl Question for Doors {
             let armed = self.state().armed.remove(node);
             if let Some(fault) = armed {
                 let client = format!("kured-{node}");
-                let faults = &mut self.cluster.lock().faults;
+                let mut inner = self.cluster.lock();
+                inner.happened(FaultKind::LockWrite);
+                let faults = &mut inner.faults;
                 let next = faults.writes(&client) + 1;
                 faults.on_write(&client, next, fault);
             }

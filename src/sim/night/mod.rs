@@ -4,6 +4,7 @@
 //! ones that run on a real cluster. What the connection is, the [`Shell`] says: the real client, or typed ports. A
 //! seed and a plan are the whole night in a shell: the same pair gives the same trace.
 
+pub mod acts;
 pub mod cluster;
 pub mod doors;
 mod drains;
@@ -15,7 +16,7 @@ pub mod scenario;
 mod seats;
 mod shell;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,7 @@ pub use shell::Shell;
 use crate::clock::{Clock, sleep};
 use crate::faults::{Chances, EvictionChances, Fault, Faults};
 use crate::invariants::{self, History, Rules, Violation};
+use crate::kinds::FaultKind;
 use crate::random::Random;
 use crate::store::http::{Cluster, Cut, Inner};
 use crate::store::object::At as _;
@@ -59,6 +61,9 @@ fn begin() -> Timestamp {
 
 /// A night that is not at rest by then has failed.
 const LIMIT: Duration = Duration::from_secs(1800);
+/// The oldest that facts may be when something is decided on them, and as much again for the write: what befalls other
+/// nodes is not seen before.
+const NOTICE: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
 /// Until then the world has come to rest.
 const WARM_UP: Duration = Duration::from_secs(20);
 
@@ -79,6 +84,8 @@ pub struct Plan {
     pub chaos: Duration,
     /// Crashes of whoever leads, and cuts of API servers, in a night under chance.
     pub havoc: bool,
+    /// What befalls the service, the world and its people instead, one at a time.
+    pub acts: Vec<FaultKind>,
 }
 
 /// What came of a night.
@@ -94,6 +101,8 @@ pub struct Night {
     pub hash: u64,
     /// How often each kind of fault was hit.
     pub hits: BTreeMap<&'static str, u64>,
+    /// How often each kind of trouble was hit.
+    pub kinds: BTreeMap<FaultKind, u64>,
     /// Virtual seconds.
     pub seconds: i64,
     /// The record as it is at the end.
@@ -102,6 +111,8 @@ pub struct Night {
     pub history: History,
     /// Objects that the typed shell decoded.
     pub decoded: u64,
+    /// What befell it, in order.
+    pub befell: Vec<(Timestamp, FaultKind)>,
 }
 
 impl Night {
@@ -109,6 +120,21 @@ impl Night {
     #[must_use]
     pub fn log(&self) -> Vec<String> {
         self.history.steps.iter().map(crate::trace::Step::line).collect()
+    }
+
+    /// What a person would read of the record.
+    #[must_use]
+    pub fn story(&self) -> String {
+        let status = self.record.as_ref().and_then(|record| record.status.clone()).unwrap_or_default();
+        let mut lines: Vec<String> =
+            status.timeline.iter().map(|entry| format!("{} {}: {}", entry.at, entry.phase, entry.message)).collect();
+        lines.push(format!("{} {} {}", status.phase, status.outcome, status.message));
+        lines.extend(
+            status.findings.iter().map(|one| format!("{} {} {}: {}", one.gate, one.status, one.reason, one.message)),
+        );
+        lines.extend(status.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines.extend(self.befell.iter().map(|(at, kind)| format!("{at} befell: {}", kind.name())));
+        lines.join("\n")
     }
 }
 
@@ -132,6 +158,8 @@ pub struct Stage {
     pub plan: Plan,
     /// Where kured asks; none where nobody asks.
     pub doors: Option<doors::Doors>,
+    /// What befell the night, in order.
+    befell: Mutex<Vec<(Timestamp, FaultKind)>>,
 }
 
 impl Stage {
@@ -164,6 +192,7 @@ impl Stage {
             seated: scenario.seats.is_some(),
             plan: plan.clone(),
             doors: None,
+            befell: Mutex::default(),
         }
     }
 
@@ -269,6 +298,7 @@ async fn chaos(stage: &Stage) {
     let mut random = Random::new(stage.plan.seed ^ 0x5eed_cafe);
     let clock = stage.cluster.clock();
     let end = clock.now() + jiff::SignedDuration::try_from(stage.plan.chaos).unwrap_or_default();
+    acts::reign(stage, &mut random, end).await;
     while stage.plan.havoc && clock.now() < end {
         sleep(Duration::from_secs(5 + random.below(60))).await;
         match random.below(4) {
@@ -299,7 +329,10 @@ fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Ni
     let record = stage.record();
     let mut inner = stage.cluster.lock();
     let history = History { initial, steps: inner.trace.take() };
-    let rules = Rules { allow_self: stage.settings.run.allow_self, ..Rules::default() };
+    let mut rules = Rules { allow_self: stage.settings.run.allow_self, ..Rules::default() };
+    if !stage.plan.acts.is_empty() {
+        rules.notice = NOTICE;
+    }
     let violations = invariants::check_all(&rules, &history);
     Night {
         end: End::of(&inner, &history, stage.mail.kinds()),
@@ -307,10 +340,12 @@ fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Ni
         writes: REPLICAS.iter().map(|name| ((*name).to_owned(), inner.faults.writes(name))).collect(),
         hash: inner.trace.hash(),
         hits: inner.faults.hits().clone(),
+        kinds: troubles::met(&stage.plan.troubles, &history, inner.faults.kinds()),
         seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
         record,
         history,
         decoded: stage.decoded.count(),
+        befell: stage.befell.lock().unwrap_or_else(PoisonError::into_inner).clone(),
     }
 }
 

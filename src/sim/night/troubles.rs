@@ -1,14 +1,18 @@
 //! What makes a drain hard: pods that stay, budgets that lag, operators that take their time, webhooks that refuse.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::TARGET;
+use crate::invariants::History;
+use crate::kinds::FaultKind;
 use crate::random::Random;
 use crate::store::http::Inner;
 use crate::store::{ObjectKey, Webhook};
+use crate::trace::Step;
 use crate::world::{self, FINALIZER_ANNOTATION, ROLE_LABEL, START_ANNOTATION, STUCK_ANNOTATION, SWITCHOVER_ANNOTATION};
 
 /// One trouble. Times are in seconds.
@@ -49,6 +53,39 @@ impl Trouble {
     #[must_use]
     pub const fn is_endless(self) -> bool {
         matches!(self, Self::Finalizer(None) | Self::Stuck | Self::Webhook(None) | Self::EndingNamespace)
+    }
+
+    /// Which kind of trouble it is.
+    #[must_use]
+    pub const fn kind(self) -> FaultKind {
+        match self {
+            Self::SlowBudgets(_) => FaultKind::SlowBudgets,
+            Self::SlowStart(_) => FaultKind::SlowStart,
+            Self::Crowd { .. } => FaultKind::Crowd,
+            Self::Finalizer(Some(_)) => FaultKind::Finalizer,
+            Self::Finalizer(None) => FaultKind::FinalizerStays,
+            Self::Stuck => FaultKind::StuckPod,
+            Self::Primary(_) => FaultKind::Switchover,
+            Self::Successors => FaultKind::SameName,
+            Self::Webhook(Some(_)) => FaultKind::Webhook,
+            Self::Webhook(None) => FaultKind::WebhookStays,
+            Self::EndingNamespace => FaultKind::EndingNamespace,
+        }
+    }
+
+    /// How the pods begin that make it; none where it slows all of them.
+    #[must_use]
+    pub const fn pods(self) -> Option<&'static str> {
+        match self {
+            Self::SlowBudgets(_) | Self::SlowStart(_) => None,
+            Self::Crowd { .. } => Some("crowd-"),
+            Self::Finalizer(_) => Some("kept-"),
+            Self::Stuck => Some("stuck-"),
+            Self::Primary(_) => Some("db-"),
+            Self::Successors => Some("ledger-"),
+            Self::Webhook(_) => Some("moved-"),
+            Self::EndingNamespace => Some("leaving-"),
+        }
     }
 
     /// Puts what it needs into the cluster.
@@ -107,9 +144,20 @@ impl Trouble {
         }
     }
 
-    /// Some of them, by chance.
-    pub fn draw(random: &mut Random) -> Vec<Self> {
-        let all = [
+    /// One of each kind, by chance how bad.
+    pub fn all(random: &mut Random) -> Vec<Self> {
+        let mut all = Self::passing(random).to_vec();
+        all.push(Self::EndingNamespace);
+        all.extend(Self::ENDLESS);
+        all
+    }
+
+    /// What never ends.
+    const ENDLESS: [Self; 3] = [Self::Finalizer(None), Self::Stuck, Self::Webhook(None)];
+
+    /// What ends by itself, or lets the drain go on.
+    fn passing(random: &mut Random) -> [Self; 7] {
+        [
             Self::SlowBudgets(1 + random.below(8)),
             Self::SlowStart(3 + random.below(12)),
             Self::Crowd { replicas: 4 + i64::try_from(random.below(6)).unwrap_or(0), start: random.below(15) },
@@ -117,17 +165,49 @@ impl Trouble {
             Self::Primary(random.below(40)),
             Self::Successors,
             Self::Webhook(Some(1 + u32::try_from(random.below(4)).unwrap_or(0))),
-        ];
+        ]
+    }
+
+    /// Some of them, by chance.
+    pub fn draw(random: &mut Random) -> Vec<Self> {
+        let all = Self::passing(random);
         let mut drawn: Vec<Self> = all.into_iter().filter(|_| random.chance(400)).collect();
         // What never ends is there now and then, and ends the run at its deadline.
-        for endless in [Self::Finalizer(None), Self::Stuck, Self::Webhook(None)] {
+        for endless in Self::ENDLESS {
             if random.chance(60) {
-                drawn.retain(|one| std::mem::discriminant(one) != std::mem::discriminant(&endless));
                 drawn.push(endless);
             }
         }
-        drawn
+        distinct(drawn)
     }
+}
+
+/// Of a trouble that passes and one of the same pods that never ends only the latter is there.
+pub fn distinct(mut drawn: Vec<Trouble>) -> Vec<Trouble> {
+    let endless: Vec<Trouble> = drawn.iter().copied().filter(|one| one.is_endless()).collect();
+    let same = |one: &Trouble, other: &Trouble| std::mem::discriminant(one) == std::mem::discriminant(other);
+    drawn.retain(|one| one.is_endless() || !endless.iter().any(|other| same(one, other)));
+    drawn
+}
+
+/// How often each kind of trouble was hit, with what made the drain hard: it was if the service asked for such a pod's
+/// eviction, or for any where it slows all.
+pub(super) fn met(
+    troubles: &[Trouble],
+    history: &History,
+    others: &BTreeMap<FaultKind, u64>,
+) -> BTreeMap<FaultKind, u64> {
+    let mut found = others.clone();
+    let arrived = |step: &&Step| step.subresource == "eviction" && step.client.starts_with("maint") && step.code != 0;
+    // A namespace counts when it ends.
+    for trouble in troubles.iter().filter(|one| **one != Trouble::EndingNamespace) {
+        let concerns = |step: &&Step| trouble.pods().is_none_or(|pods| step.name.starts_with(pods));
+        let count = history.steps.iter().filter(arrived).filter(concerns).count();
+        if count > 0 {
+            *found.entry(trouble.kind()).or_insert(0) += count as u64;
+        }
+    }
+    found
 }
 
 /// What ends the troubles that nobody else ends: the webhook is gone, the namespace's pods are deleted.

@@ -16,6 +16,7 @@ use super::service::ApiService;
 use super::{ObjectKey, Resource, Store, object};
 use crate::clock::Clock;
 use crate::faults::Faults;
+use crate::kinds::FaultKind;
 use crate::trace::{Step, Trace};
 
 /// How an API server is cut off.
@@ -87,6 +88,16 @@ pub struct Inner {
 }
 
 impl Inner {
+    /// Counts what befell the world, its people or the service's processes, if a record is not over.
+    pub(crate) fn happened(&mut self, kind: FaultKind) {
+        let over = |record: &serde_json::Value| {
+            matches!(object::text(record, "/status/phase"), "Succeeded" | "Failed" | "Cancelled")
+        };
+        if self.store.all("maint.dev", "maintenances").any(|record| !over(record)) {
+            self.faults.happened(kind);
+        }
+    }
+
     /// Takes the machine for one request: how long until it is served.
     pub(super) fn queue(&mut self, now: Timestamp) -> Duration {
         let done = self.busy_until.max(now) + SignedDuration::try_from(self.work).unwrap_or_default();

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::error::Refusal;
 use super::http::{Cluster, Cut, Inner};
 use crate::faults::Fault;
+use crate::kinds::FaultKind;
 
 /// Something that is asked of an API server, in whatever form.
 pub trait Served {
@@ -70,9 +71,13 @@ impl Passage<'_> {
                 inner.servers.get(self.server).map_or((false, Cut::No), |server| (server.down, server.cut));
             if down || cut == Cut::Refuse {
                 asked.without_effect(&mut inner, &self, 0, self.now());
+                // A server that is down with its node is no fault of its own.
+                let cut = (!down).then_some(FaultKind::CutServer);
+                inner.faults.received(self.client, cut);
                 return Err(ErrorKind::ConnectionRefused);
             }
             if cut == Cut::Hang {
+                inner.faults.received(self.client, Some(FaultKind::CutServer));
                 Some(Fault::HangBefore)
             } else {
                 let fault = inner.faults.next(self.client, asked.is_mutating());

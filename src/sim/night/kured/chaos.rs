@@ -2,6 +2,7 @@
 //! A seed draws which kinds of trouble there are at all, and when each comes. Then everything heals, and people take back
 //! what they did.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -12,6 +13,7 @@ use super::{NODES, Scene, Setup, begin};
 use crate::clock::sleep;
 use crate::doubles::kured::settings::Settings as Flags;
 use crate::faults::Chances;
+use crate::kinds::FaultKind;
 use crate::night::Plan;
 use crate::random::Random;
 
@@ -52,6 +54,25 @@ impl Chaos {
         Self { flags, lock, kinds, tidies, plan: Plan { seed, chances, chaos, havoc: true, ..Plan::default() } }
     }
 
+    /// The kinds of trouble that the night can have.
+    #[must_use]
+    pub fn faults(&self) -> BTreeSet<FaultKind> {
+        let mut found: BTreeSet<FaultKind> = self.kinds.iter().map(|one| one.kind()).collect();
+        found.extend(self.lock.map(|_| FaultKind::LockBefore));
+        let chances = self.plan.chances;
+        found.extend(FaultKind::ALL.iter().filter(|kind| chances.only(|one| one == **kind) != Chances::default()));
+        found
+    }
+
+    /// The same night with these kinds of trouble alone.
+    #[must_use]
+    pub fn only(mut self, kinds: &BTreeSet<FaultKind>) -> Self {
+        self.kinds.retain(|one| kinds.contains(&one.kind()));
+        self.lock = self.lock.filter(|_| kinds.contains(&FaultKind::LockBefore));
+        self.plan.chances = self.plan.chances.only(|kind| kinds.contains(&kind));
+        self
+    }
+
     /// What the night begins with.
     #[must_use]
     pub fn setup(&self) -> Setup<'_> {
@@ -73,6 +94,9 @@ impl Chaos {
     pub(super) async fn play(&self, scene: &Scene) {
         let mut random = Random::new(self.plan.seed ^ 0x5eed_cafe);
         let clock = scene.stage.cluster.clock();
+        if self.lock.is_some() {
+            scene.stage.cluster.lock().faults.happened(FaultKind::LockBefore);
+        }
         let end = clock.now() + SignedDuration::try_from(self.plan.chaos).unwrap_or_default();
         while clock.now() < end {
             sleep(Duration::from_secs(5 + random.below(60))).await;

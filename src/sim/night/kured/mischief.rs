@@ -12,6 +12,7 @@ use super::{GITOPS, NODES, Scene, record_key};
 use crate::clock::sleep;
 use crate::doubles::kured::answer::Answer;
 use crate::faults::Fault;
+use crate::kinds::FaultKind;
 use crate::night::REPLICAS;
 use crate::night::doors::Trouble;
 use crate::night::shell::ShellCalls;
@@ -100,6 +101,37 @@ pub const ALL: &[Mischief] = &[
     Mischief::Strangers,
 ];
 
+impl Mischief {
+    /// Which kind of trouble it is.
+    #[must_use]
+    pub const fn kind(self) -> FaultKind {
+        match self {
+            Self::KillKured => FaultKind::KillKured,
+            Self::KillHolder => FaultKind::KillHolder,
+            Self::LockWrite => FaultKind::LockWrite,
+            Self::DrainFails => FaultKind::DrainFails,
+            Self::CommandFails => FaultKind::CommandFails,
+            Self::CutServer => FaultKind::CutServer,
+            Self::WipeLock => FaultKind::WipeLock,
+            Self::Ghost => FaultKind::Ghost,
+            Self::Foreign => FaultKind::Foreign,
+            Self::Garbage => FaultKind::Garbage,
+            Self::Format => FaultKind::Format,
+            Self::Answers => FaultKind::NoAnswer,
+            Self::Down => FaultKind::Down,
+            Self::KillReplica => FaultKind::KillReplica,
+            Self::FreezeReplica => FaultKind::FreezeReplica,
+            Self::DropWatches => FaultKind::DropWatches,
+            Self::Cordons => FaultKind::Cordons,
+            Self::Uncordons => FaultKind::Uncordons,
+            Self::Cancels => FaultKind::Cancels,
+            Self::Halts => FaultKind::Halts,
+            Self::Holds => FaultKind::Holds,
+            Self::Strangers => FaultKind::Stranger,
+        }
+    }
+}
+
 const GHOST: &str = r#"{"nodeID":"n9","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
 const MANUAL: &str =
     r#"{"nodeID":"manual","metadata":{"unschedulable":false},"created":"2026-11-29T02:00:00Z","TTL":0}"#;
@@ -123,10 +155,36 @@ fn one_of<T: Copy>(random: &mut Random, list: &[T]) -> T {
     list[index % list.len()]
 }
 
+/// Whether something happens just by its being tried. What alters an answer counts where it does so.
+fn happens_at_once(scene: &Scene, kind: Mischief, node: &str) -> bool {
+    let is_cordoned = || {
+        let node = scene.stage.object(&ObjectKey::node(node));
+        node.is_some_and(|node| crate::invariants::views::is_cordoned(&node))
+    };
+    match kind {
+        Mischief::LockWrite | Mischief::CutServer | Mischief::Answers => false,
+        Mischief::KillHolder => NODES.into_iter().any(|node| scene.names(node)),
+        Mischief::WipeLock => scene.lock().is_some(),
+        Mischief::Ghost | Mischief::Foreign | Mischief::Garbage | Mischief::Format => may_write_lock(scene),
+        Mischief::Cordons => !is_cordoned(),
+        Mischief::Uncordons => is_cordoned(),
+        Mischief::Cancels => scene.record(node).is_some_and(|record| !plan::phase_of(&record).is_terminal()),
+        _ => true,
+    }
+}
+
+/// A person sees who holds the lock: he does not write over what is at work.
+fn may_write_lock(scene: &Scene) -> bool {
+    scene.lock().is_none_or(|text| !text.contains("nodeID"))
+}
+
 /// Does it.
 pub(super) async fn act(scene: &Scene, kind: Mischief, random: &mut Random) {
     let node = one_of(random, &NODES);
     scene.tally(kind);
+    if happens_at_once(scene, kind, node) {
+        scene.stage.cluster.lock().happened(kind.kind());
+    }
     match kind {
         Mischief::KillKured => scene.kureds.kill(node),
         Mischief::KillHolder => {
@@ -266,8 +324,7 @@ fn write_lock(scene: &Scene, kind: Mischief, node: &str) {
         _ if scene.concurrency > 1 => entry("manual").to_string(),
         _ => LIST.to_owned(),
     };
-    // A person sees who holds it: he does not write over what is at work.
-    if scene.lock().is_none_or(|text| !text.contains("nodeID")) {
+    if may_write_lock(scene) {
         scene.write_lock(STRANGER, Some(&text));
     }
 }

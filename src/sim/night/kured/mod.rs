@@ -32,6 +32,7 @@ use crate::doubles::shell::kured::Kureds;
 use crate::faults::{Chances, Faults};
 use crate::invariants::views::KURED_LOCK;
 use crate::invariants::{self, History, Rules, Violation};
+use crate::kinds::FaultKind;
 use crate::store::http::{Cluster, Inner};
 use crate::store::{ObjectKey, object};
 use crate::trace::Step;
@@ -83,6 +84,8 @@ pub struct KuredNight {
     pub wanted: Vec<&'static str>,
     /// How often each kind of fault was hit.
     pub hits: BTreeMap<&'static str, u64>,
+    /// How often each kind of trouble was hit.
+    pub kinds: BTreeMap<FaultKind, u64>,
     /// Hash over the whole trace.
     pub hash: u64,
     /// Virtual seconds.
@@ -157,6 +160,7 @@ impl Scene {
             seated: seats.is_some(),
             plan: plan.clone(),
             doors: Some(doors),
+            befell: Mutex::default(),
         };
         Self { stage: Arc::new(stage), kureds, concurrency, befell: Mutex::default() }
     }
@@ -331,6 +335,7 @@ impl Scene {
             befell: self.befell.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             wanted: NODES.into_iter().filter(|node| self.kureds.is_required(node)).collect(),
             hits: inner.faults.hits().clone(),
+            kinds: inner.faults.kinds().clone(),
             hash: inner.trace.hash(),
             seconds: stage.cluster.clock().now().duration_since(begun).as_secs(),
             history,

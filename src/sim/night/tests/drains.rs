@@ -3,8 +3,8 @@
 use super::scenarios::check;
 use super::*;
 use crate::faults::EvictionChances;
-use crate::invariants::evictions_of;
 use crate::night::troubles::Trouble;
+use crate::sweep::{hot, wrongs};
 
 /// Nights by chance unless more are asked for: `MAINT_SIM_DRAIN_NIGHTS=2000 cargo test --release -p maint-sim
 /// chance_over_drains -- --nocapture`.
@@ -107,17 +107,6 @@ fn after_a_drain_that_failed_another_node_can_be_drained() {
     assert_eq!(night.violations, Vec::new());
 }
 
-/// Pods that were asked for so often that somebody runs hot: more than a dozen evictions of one uid within ten seconds.
-fn hot(night: &Night) -> Vec<String> {
-    let mut by_uid: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
-    for (uid, at) in evictions_of(&night.history) {
-        by_uid.entry(uid).or_default().push(at);
-    }
-    let crowded =
-        |times: &Vec<Timestamp>| times.windows(13).any(|some| some[12].duration_since(some[0]).as_secs() < 10);
-    by_uid.into_iter().filter(|(_, times)| crowded(times)).map(|(uid, _)| uid).collect()
-}
-
 /// The night of a seed: its troubles, and how likely each fault is.
 fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
     let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x00dd_ab1e);
@@ -149,7 +138,7 @@ fn chance_over_drains_breaks_nothing() {
     for seed in first..first + nights {
         let (scenario, plan) = by_seed(seed);
         let night = night_in(Shell::Typed, scenario, &plan);
-        let (wrongs, hot) = (super::seeds::wrongs(&night), hot(&night));
+        let (wrongs, hot) = (wrongs(&night), hot(&night));
         if !wrongs.is_empty() || !hot.is_empty() {
             let what = format!("seed {seed}, {}, {:?}: {wrongs:?} {hot:?}", scenario.name, plan.troubles);
             bad.push(format!("{what}\n{:#?}\n{}", night.violations, story(&night)));
@@ -182,5 +171,5 @@ fn the_drain_of_a_seed_can_be_read_and_is_the_same_again() {
     let (night, again) = (night_in(Shell::Typed, scenario, &plan), night_in(Shell::Typed, scenario, &plan));
     assert_eq!(night.hash, again.hash);
     println!("{} {:?}\n{}\n{}", scenario.name, plan, night.log().join("\n"), story(&night));
-    println!("{:?} {:?}", super::seeds::wrongs(&night), hot(&night));
+    println!("{:?} {:?}", wrongs(&night), hot(&night));
 }

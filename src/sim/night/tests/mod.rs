@@ -11,6 +11,8 @@ mod scenarios;
 mod seeds;
 mod shells;
 
+pub(crate) use rate::on_the_core;
+
 use super::*;
 
 /// Plays a night with the real client, in a runtime of its own.
@@ -31,13 +33,5 @@ fn asked_for(variable: &str, otherwise: u64) -> u64 {
 
 /// What a person would read of the record.
 fn story(night: &Night) -> String {
-    let status = night.record.as_ref().and_then(|record| record.status.clone()).unwrap_or_default();
-    let mut lines: Vec<String> =
-        status.timeline.iter().map(|entry| format!("{} {}: {}", entry.at, entry.phase, entry.message)).collect();
-    lines.push(format!("{} {} {}", status.phase, status.outcome, status.message));
-    lines.extend(
-        status.findings.iter().map(|one| format!("{} {} {}: {}", one.gate, one.status, one.reason, one.message)),
-    );
-    lines.extend(status.warnings.iter().map(|warning| format!("warning: {warning}")));
-    lines.join("\n")
+    night.story()
 }

@@ -24,7 +24,7 @@ fn nights(shell: Shell, rounds: u64) -> (u64, Duration) {
 
 /// How long this thread has been at work: other work on the machine shall not look like a slow night. It is the first
 /// number of Linux' schedstat, in nanoseconds; elsewhere there is no such figure.
-pub(super) fn on_the_core() -> Duration {
+pub(crate) fn on_the_core() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel's count of this thread");
     let nanoseconds = text.split_whitespace().next().and_then(|first| first.parse().ok());
     Duration::from_nanos(nanoseconds.expect("a number"))

@@ -4,6 +4,7 @@
 use std::process::{Command, Stdio};
 
 use super::*;
+use crate::sweep::wrongs;
 
 /// Seeds that are played.
 const SEEDS: u64 = 200;
@@ -22,28 +23,6 @@ fn by_seed(seed: u64) -> (&'static Scenario, Plan) {
 fn play_seed(shell: Shell, seed: u64) -> Night {
     let (scenario, plan) = by_seed(seed);
     night_in(shell, scenario, &plan)
-}
-
-/// What is wrong with a night: the run is over or held, what it has to tell was told, and nothing of ours is left
-/// elsewhere.
-pub(super) fn wrongs(night: &Night) -> Vec<&'static str> {
-    let end = &night.end;
-    let over = matches!(end.phase.as_str(), "Succeeded" | "Failed" | "Cancelled");
-    let told = night.record.as_ref().and_then(|record| record.status.as_ref()).is_some_and(|status| {
-        !status.outbox.is_empty() && status.outbox.iter().all(|entry| !entry.delivered_to.is_empty())
-    });
-    let left = end.annotations.contains("maint.dev/owner") || end.finalizer || end.action_pods > 0;
-    let rules = [
-        ("an invariant was broken", night.violations.is_empty()),
-        ("neither over nor held", over || end.phase == "Held"),
-        ("not told", told),
-        ("booted twice", end.boots <= 1),
-        ("other nodes were touched", end.others_untouched),
-        ("something of ours is left", !over || !left),
-        ("the cordon is not as it should be", !over || end.unschedulable == (end.outcome == "NodeOnHold")),
-        ("proven, and did not succeed, or the other way round", !over || end.proven == (end.phase == "Succeeded")),
-    ];
-    rules.into_iter().filter(|(_, holds)| !holds).map(|(wrong, _)| wrong).collect()
 }
 
 #[test]

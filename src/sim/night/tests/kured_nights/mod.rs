@@ -3,7 +3,7 @@
 mod scenarios;
 mod seeds;
 
-use super::super::kured::{Chaos, KuredNight, NODES, Run, SCENARIOS, Scenario, play, play_by_chance};
+use super::super::kured::{Chaos, KuredNight, SCENARIOS, Scenario, play, play_by_chance};
 use super::*;
 
 /// Plays a night in a runtime of its own.

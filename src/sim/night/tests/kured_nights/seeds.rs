@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::rate::on_the_core;
 use super::*;
+use crate::sweep::kured_wrongs;
 
 /// Nights that are played; another number, and the first seed, can be asked for:
 /// `MAINT_SIM_KURED_NIGHTS=2000 cargo test --release -p maint-sim chance_over_kured -- --nocapture`.
@@ -16,25 +17,10 @@ fn night_by_chance(seed: u64) -> KuredNight {
     runtime.expect("a runtime").block_on(play_by_chance(Shell::Typed, &Chaos::of(seed)))
 }
 
-/// What is wrong with a night, beside the invariants.
+/// What is wrong with a night.
 fn wrongs(night: &KuredNight) -> Vec<String> {
-    let mut found: Vec<String> = night.violations.iter().map(|broken| format!("{broken:?}")).collect();
-    if !night.at_rest {
-        found.push("it did not come to rest".to_owned());
-    }
-    for node in NODES {
-        let rebooted = night.boots.get(node).is_some_and(|boots| *boots > 0);
-        let why = night.records.iter().rfind(|record| record.spec.node_name == node).map(Run::of);
-        let reason = why.as_ref().is_some_and(|run| match run.phase.as_str() {
-            "Succeeded" => rebooted,
-            "Pending" => !run.message.is_empty(),
-            _ => !run.outcome.is_empty(),
-        });
-        if !rebooted && !reason {
-            found.push(format!("{node} was not rebooted, and there is no reason: {why:?}"));
-        }
-    }
-    found
+    let broken = night.violations.iter().map(|broken| format!("{broken:?}"));
+    broken.chain(kured_wrongs(night)).collect()
 }
 
 /// What of all nights together is told.

@@ -1,0 +1,116 @@
+//! What is wrong with a night: a broken invariant, or an end that is none.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::invariants::{Violation, evictions_of};
+use crate::kinds::FaultKind;
+use crate::night::Night;
+use crate::night::kured::{KuredNight, NODES, Run};
+
+/// Something that is wrong with a night.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// The name of an invariant, or what of the end is not as it must be.
+    pub rule: String,
+    /// The step of the night, for an invariant.
+    pub step: Option<u64>,
+    /// What was done, with names.
+    pub what: String,
+}
+
+impl Wrong {
+    fn broken(violation: &Violation) -> Self {
+        Self { rule: violation.invariant.to_owned(), step: Some(violation.step), what: violation.what.clone() }
+    }
+
+    fn end(rule: &str, what: String) -> Self {
+        Self { rule: rule.to_owned(), step: None, what }
+    }
+}
+
+/// What is wrong with the end of a night: the run is over or held, what it has to tell was told, and nothing of ours is
+/// left elsewhere.
+#[must_use]
+pub fn wrongs(night: &Night) -> Vec<&'static str> {
+    let end = &night.end;
+    let over = matches!(end.phase.as_str(), "Succeeded" | "Failed" | "Cancelled");
+    let told = night.record.as_ref().and_then(|record| record.status.as_ref()).is_some_and(|status| {
+        !status.outbox.is_empty() && status.outbox.iter().all(|entry| !entry.delivered_to.is_empty())
+    });
+    let left = end.annotations.contains("maint.dev/owner") || end.finalizer || end.action_pods > 0;
+    let rules = [
+        ("an invariant was broken", night.violations.is_empty()),
+        ("neither over nor held", over || end.phase == "Held"),
+        ("not told", told),
+        ("booted twice", end.boots <= 1),
+        ("other nodes were touched", end.others_untouched),
+        ("something of ours is left", !over || !left),
+        ("the cordon is not as it should be", !over || end.unschedulable == (end.outcome == "NodeOnHold")),
+        ("proven, and did not succeed, or the other way round", !over || end.proven == (end.phase == "Succeeded")),
+    ];
+    rules.into_iter().filter(|(_, holds)| !holds).map(|(wrong, _)| wrong).collect()
+}
+
+/// Pods that were asked for so often that somebody runs hot: more than a dozen evictions of one uid within ten seconds.
+#[must_use]
+pub fn hot(night: &Night) -> Vec<String> {
+    let mut by_uid: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
+    for (uid, at) in evictions_of(&night.history) {
+        by_uid.entry(uid).or_default().push(at);
+    }
+    let crowded =
+        |times: &Vec<Timestamp>| times.windows(13).any(|some| some[12].duration_since(some[0]).as_secs() < 10);
+    by_uid.into_iter().filter(|(_, times)| crowded(times)).map(|(uid, _)| uid).collect()
+}
+
+/// What is wrong with the end of a night with kured.
+#[must_use]
+pub fn kured_wrongs(night: &KuredNight) -> Vec<String> {
+    let mut found = Vec::new();
+    if !night.at_rest {
+        found.push("it did not come to rest".to_owned());
+    }
+    for node in NODES {
+        let rebooted = night.boots.get(node).is_some_and(|boots| *boots > 0);
+        let why = night.records.iter().rfind(|record| record.spec.node_name == node).map(Run::of);
+        let reason = why.as_ref().is_some_and(|run| match run.phase.as_str() {
+            "Succeeded" => rebooted,
+            "Pending" => !run.message.is_empty(),
+            _ => !run.outcome.is_empty(),
+        });
+        if !rebooted && !reason {
+            found.push(format!("{node} was not rebooted, and there is no reason: {why:?}"));
+        }
+    }
+    found
+}
+
+/// All that is wrong with a night; `befell` are the kinds that were hit.
+pub(super) fn plain(night: &Night, befell: &BTreeMap<FaultKind, u64>) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = night.violations.iter().map(Wrong::broken).collect();
+    let ends = wrongs(night).into_iter().filter(|wrong| *wrong != "an invariant was broken" && !excused(wrong, befell));
+    found.extend(ends.map(|wrong| {
+        let end = &night.end;
+        Wrong::end(wrong, format!("the record is {} {}, after {} boots", end.phase, end.outcome, end.boots))
+    }));
+    found.extend(hot(night).into_iter().map(|uid| Wrong::end("evicted again and again", uid)));
+    found
+}
+
+/// Whether what is odd about an end was somebody else's doing.
+fn excused(wrong: &str, befell: &BTreeMap<FaultKind, u64>) -> bool {
+    // A boot that nobody asked for is not the run's, and the mark of a proof is of the boot before it.
+    let boots = wrong == "booted twice" || wrong.starts_with("proven");
+    // A hold can come between the decision to cordon and the cordon, which then is not made.
+    let cordon = wrong.starts_with("the cordon");
+    boots && befell.contains_key(&FaultKind::RebootsUnasked) || cordon && befell.contains_key(&FaultKind::Holds)
+}
+
+/// All that is wrong with a night with kured.
+pub(super) fn kured(night: &KuredNight) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = night.violations.iter().map(Wrong::broken).collect();
+    found.extend(kured_wrongs(night).into_iter().map(|what| Wrong::end("no good end", what)));
+    found
+}
