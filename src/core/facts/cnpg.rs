@@ -9,6 +9,7 @@ use crate::api::SourceId;
 
 /// A PostgreSQL cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in the API, and any of them may be set")]
 pub struct Cluster {
     /// Name, namespace, deletion.
     pub metadata: Metadata,
