@@ -267,11 +267,7 @@ mod tests {
             let mut case = world.case();
             shape(&mut case);
             let finding = case.ask(&GATE);
-            assert_eq!(
-                (finding.status, finding.reason, finding.message.as_str()),
-                (*status, *reason, *message),
-                "{name}"
-            );
+            assert_eq!((finding.status, finding.reason, sentence(&finding)), (*status, *reason, *message), "{name}");
         }
     }
 

@@ -698,3 +698,10 @@ pub(crate) fn volume_attachment(persistent_volume: &str, node: &str) -> Value {
         "status": {"attached": true},
     })
 }
+
+/// What a finding says up to the count of what else is wrong; which reasons those have is shown at the draft.
+pub(crate) fn sentence(finding: &Finding) -> &str {
+    let counted = finding.message.rfind("; and ").map_or(0, |at| at + "; and ".len());
+    let names = finding.message[counted..].find(" more (").map(|at| counted + at + " more".len());
+    &finding.message[..names.unwrap_or(finding.message.len())]
+}

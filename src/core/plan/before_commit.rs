@@ -272,7 +272,8 @@ fn still_ours_to_do<'a>(run: &mut Run<'a>, moment: Moment, cordoned: bool) -> Op
         return None;
     }
     if let Standing::Said(by) = run.hold_on(node) {
-        let why = format!("{by} holds the node; its cordon stays");
+        let cordon = if node.unschedulable { "its cordon stays" } else { "it is not cordoned" };
+        let why = format!("{by} holds the node; {cordon}");
         run.back_out(Outcome::NodeOnHold, Phase::Cancelled, why);
         return None;
     }

@@ -13,7 +13,7 @@ use crate::random::Random;
 
 /// Of a hundred nights, those that are plain, and those whose drain is hard; kured has the rest, since its nights are
 /// hours long.
-const SHARES: (u64, u64) = (58, 32);
+const SHARES: (u64, u64) = (52, 30);
 /// A kind is there in so many of a thousand nights that can have it.
 const SWARM: u32 = 330;
 /// Kinds that end a run at its deadline are there less often: they hide what comes later in a run.

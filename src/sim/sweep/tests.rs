@@ -7,7 +7,7 @@ use super::*;
 use crate::night::tests::on_the_core;
 
 /// Nights that are played with typed ports: enough for every kind.
-const NIGHTS: u64 = 300;
+const NIGHTS: u64 = 600;
 
 /// Every kind is hit, nothing is violated; how many nights that are in a second is told.
 #[test]
