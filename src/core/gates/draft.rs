@@ -194,6 +194,14 @@ fn more(told: Reason, rest: &[Problem]) -> String {
     format!("; and {} more{names}", rest.len())
 }
 
+/// What a finding says up to the count of what else is wrong; which reasons those have is shown at the draft.
+#[cfg(test)]
+pub(crate) fn sentence(finding: &Finding) -> &str {
+    let counted = finding.message.rfind("; and ").map_or(0, |at| at + "; and ".len());
+    let names = finding.message[counted..].find(" more (").map(|at| counted + at + " more".len());
+    &finding.message[..names.unwrap_or(finding.message.len())]
+}
+
 /// For what is probed rather than listed, in seconds.
 const DEFAULT_MAX_AGE_SECONDS: i64 = 60;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+pub(crate) use super::draft::sentence;
 use super::{GateInput, GateSpec, RunContext};
 use crate::api::{Finding, Moment, SourceId, Status, Strategy, Trigger};
 use crate::config::{Length, Mode, Scope, Settings, Weekday, Window, Zone};
@@ -165,9 +166,7 @@ impl Case {
     }
 }
 
-// A whole healthy cluster as JSON documents, and what can happen to a document.
-
-/// The documents of every source. A built-in kind without documents is an empty list, any other is absent.
+/// A whole healthy cluster as the documents of every source, and what can happen to them. A built-in kind without documents is an empty list, any other is absent.
 #[derive(Clone)]
 pub(crate) struct World(pub BTreeMap<SourceId, Vec<Value>>);
 
@@ -697,11 +696,4 @@ pub(crate) fn volume_attachment(persistent_volume: &str, node: &str) -> Value {
         },
         "status": {"attached": true},
     })
-}
-
-/// What a finding says up to the count of what else is wrong; which reasons those have is shown at the draft.
-pub(crate) fn sentence(finding: &Finding) -> &str {
-    let counted = finding.message.rfind("; and ").map_or(0, |at| at + "; and ".len());
-    let names = finding.message[counted..].find(" more (").map(|at| counted + at + " more".len());
-    &finding.message[..names.unwrap_or(finding.message.len())]
 }

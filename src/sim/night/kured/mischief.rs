@@ -192,7 +192,7 @@ pub(super) async fn act(scene: &Scene, kind: Mischief, random: &mut Random) {
                 scene.kureds.kill(holder);
             }
         }
-        Mischief::LockWrite => lock_write(scene, node, random),
+        Mischief::LockWrite => lock_write(scene, random),
         Mischief::DrainFails => stubborn(scene, NODES.into_iter().find(|node| scene.names(node)).unwrap_or(node)),
         Mischief::CommandFails => scene.kureds.break_reboot(node, random.below(3) > 0),
         Mischief::CutServer => cut(scene, random).await,
@@ -266,7 +266,7 @@ fn is_node(entry: &Value) -> bool {
 }
 
 /// A write of the lock that meets a fault; that of the node which is granted next.
-fn lock_write(scene: &Scene, node: &str, random: &mut Random) {
+fn lock_write(scene: &Scene, random: &mut Random) {
     let faults = [
         Fault::StopBefore,
         Fault::StopUnanswered,
@@ -278,8 +278,10 @@ fn lock_write(scene: &Scene, node: &str, random: &mut Random) {
         Fault::HangAfter,
         Fault::Delay(Duration::from_secs(40)),
     ];
+    let fault = one_of(random, &faults);
     if let Some(doors) = &scene.stage.doors {
-        doors.on_go(node, one_of(random, &faults));
+        // Few nodes hear go in the time that is left for trouble: whoever does.
+        NODES.into_iter().for_each(|node| doors.on_go(node, fault));
     }
 }
 
