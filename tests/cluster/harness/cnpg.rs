@@ -29,9 +29,9 @@ impl Database {
         let client = cluster.admin(1, OPERATOR).await?;
         let database = Self { client, namespace: namespace.to_string(), primary_node: nodes[0].to_string() };
         objects::create_crd(&database.client, &crd()).await?;
-        let owner = json!({ "apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": { "name": "db" } });
-        let clusters = format!("/apis/postgresql.cnpg.io/v1/namespaces/{namespace}/clusters");
-        let owner = database.client.create(&clusters, &owner).await?;
+        let owner = json!({ "apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": { "name": "db" },
+            "spec": { "instances": 2 }, "status": status("db-1", 2) });
+        let owner = database.client.create(&database.clusters(), &owner).await?;
         for (index, (node, role)) in nodes.into_iter().zip(["primary", "replica"]).enumerate() {
             let name = format!("db-{}", index + 1);
             database.client.create(&database.pods(), &instance(&name, node, role, &owner)).await?;
@@ -54,9 +54,13 @@ impl Database {
         format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
+    fn clusters(&self) -> String {
+        format!("/apis/postgresql.cnpg.io/v1/namespaces/{}/clusters", self.namespace)
+    }
+
     /// The operator: once the primary's node is cordoned, and when it may, it makes the replica the primary.
     pub fn operator(&self, may: oneshot::Receiver<()>) -> JoinHandle<Result<()>> {
-        let (client, pods) = (self.client.clone(), self.pods());
+        let (client, pods, clusters) = (self.client.clone(), self.pods(), self.clusters());
         let node = format!("/api/v1/nodes/{}", self.primary_node);
         tokio::spawn(async move {
             wait::until(wait::CONTROLLERS, "the cordon of the primary's node", || async {
@@ -68,9 +72,22 @@ impl Database {
                 let labels = json!({ "metadata": { "labels": { ROLE: role } } });
                 client.merge(&format!("{pods}/{name}"), &labels).await?;
             }
+            // The old primary starts anew as a replica.
+            client.merge(&format!("{clusters}/db"), &json!({ "status": status("db-2", 1) })).await?;
             Ok(())
         })
     }
+}
+
+/// The status of a cluster of two instances, so many of which are ready.
+fn status(primary: &str, ready: u8) -> Value {
+    let whole = ready == 2;
+    json!({
+        "instances": 2, "readyInstances": ready, "currentPrimary": primary, "targetPrimary": primary,
+        "phase": if whole { "Cluster in healthy state" } else { "Waiting for the instances to become active" },
+        "conditions": [{ "type": "Ready", "status": if whole { "True" } else { "False" }, "reason": "Played",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }],
+    })
 }
 
 fn instance(name: &str, node: &str, role: &str, owner: &Value) -> Value {
