@@ -281,7 +281,9 @@ fn lock_write(scene: &Scene, random: &mut Random) {
     let fault = one_of(random, &faults);
     if let Some(doors) = &scene.stage.doors {
         // Few nodes hear go in the time that is left for trouble: whoever does.
-        NODES.into_iter().for_each(|node| doors.on_go(node, fault));
+        for node in NODES {
+            doors.on_go(node, fault);
+        }
     }
 }
 
