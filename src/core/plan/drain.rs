@@ -35,7 +35,9 @@ pub(super) enum Drained {
 fn view<'a>(run: &Run<'a>) -> Result<View<'a>, String> {
     let question =
         Question { node: run.node_name(), settings: run.input.settings, action: run.action().ok(), now: run.input.now };
-    View::of(run.input.facts, &question, |pod| run.is_short_pod(pod))
+    let mut view = View::of(run.input.facts, &question, |pod| run.is_short_pod(pod))?;
+    view.sets_after = drained_first(run);
+    Ok(view)
 }
 
 /// The node of another run whose drain comes before this one. Records that could not be read are asked about by the gate
@@ -64,8 +66,7 @@ fn first_of<'r>(
 
 /// Looks at the node's pods, keeps the numbers in the record, and says who is asked now.
 pub(super) fn look(run: &mut Run<'_>) -> Drained {
-    let Ok(mut view) = view(run) else { return Drained::Unknown };
-    view.sets_after = drained_first(run);
+    let Ok(view) = view(run) else { return Drained::Unknown };
     let found = next(&view, run.input.answers, run.input.now);
     if run.status.drain.is_none() {
         begin(run, &view);
@@ -92,8 +93,7 @@ pub(super) fn count_at_last(run: &mut Run<'_>) {
     if run.status.drain.is_none() {
         return;
     }
-    if let Ok(mut view) = view(run) {
-        view.sets_after = drained_first(run);
+    if let Ok(view) = view(run) {
         keep(run, &next(&view, run.input.answers, run.input.now));
     }
 }

@@ -64,7 +64,11 @@ impl Run<'_> {
         let records = self.current(&self.input.facts.maintenances, Record::SPEC.max_age_seconds);
         records.is_some_and(|records| {
             records.iter().all(|item| match item {
-                Item::Good(record) => record.node_name != node || !keeps_away(&record.phase, record.blocked),
+                Item::Good(record) => {
+                    // A phase that this version does not know is taken for one that is at work.
+                    let phase = record.phase.parse().unwrap_or(Phase::Held);
+                    record.node_name != node || !keeps_away(phase, record.blocked)
+                }
                 Item::Malformed(_) => false,
             })
         })
@@ -93,15 +97,13 @@ pub(super) fn others_in_flight(run: &Run<'_>) -> bool {
 pub fn abstains(records: &[Maintenance], node: &str) -> bool {
     records.iter().any(|record| {
         let blocked = record.status.as_ref().is_some_and(|status| status.blocked_since.is_some());
-        record.spec.node_name == node && keeps_away(phase_of(record).as_str(), blocked)
+        record.spec.node_name == node && keeps_away(phase_of(record), blocked)
     })
 }
 
-fn keeps_away(phase: &str, blocked: bool) -> bool {
-    match phase.parse::<Phase>() {
-        Ok(Phase::Pending) => !blocked,
-        Ok(phase) => !phase.is_terminal(),
-        // A record without a phase is a wish that nobody judged yet.
-        Err(_) => true,
+const fn keeps_away(phase: Phase, blocked: bool) -> bool {
+    match phase {
+        Phase::Pending => !blocked,
+        _ => !phase.is_terminal(),
     }
 }

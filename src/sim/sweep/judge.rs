@@ -93,10 +93,11 @@ pub fn kured_wrongs(night: &KuredNight) -> Vec<String> {
     found
 }
 
-/// All that is wrong with a night; `befell` are the kinds that were hit.
-pub(super) fn plain(night: &Night, befell: &BTreeMap<FaultKind, u64>) -> Vec<Wrong> {
+/// All that is wrong with a night.
+pub(super) fn plain(night: &Night) -> Vec<Wrong> {
     let mut found: Vec<Wrong> = night.violations.iter().map(Wrong::broken).collect();
-    let ends = wrongs(night).into_iter().filter(|wrong| *wrong != "an invariant was broken" && !excused(wrong, befell));
+    let ends =
+        wrongs(night).into_iter().filter(|wrong| *wrong != "an invariant was broken" && !excused(wrong, &night.kinds));
     found.extend(ends.map(|wrong| {
         let end = &night.end;
         Wrong::end(wrong, format!("the record is {} {}, after {} boots", end.phase, end.outcome, end.boots))

@@ -62,12 +62,8 @@ pub fn play(shell: Shell, drawn: &Drawn, tell: bool) -> std::io::Result<Outcome>
 }
 
 fn of_night(drawn: &Drawn, night: Night, tell: bool) -> Outcome {
-    let wrongs = judge::plain(&night, &night.kinds);
-    let story = if tell || !wrongs.is_empty() {
-        format!("{}\n{}", night.story(), last_steps(&night.history.steps, &wrongs))
-    } else {
-        String::new()
-    };
+    let wrongs = judge::plain(&night);
+    let story = story(tell, &wrongs, &night.history.steps, || night.story());
     Outcome {
         drawn: drawn.clone(),
         ends: vec![format!("{} {}", night.end.phase, night.end.outcome).trim().to_owned()],
@@ -82,11 +78,7 @@ fn of_night(drawn: &Drawn, night: Night, tell: bool) -> Outcome {
 
 fn of_kured(drawn: &Drawn, night: kured::KuredNight, tell: bool) -> Outcome {
     let wrongs = judge::kured(&night);
-    let story = if tell || !wrongs.is_empty() {
-        format!("{}\n{}", night.story(), last_steps(&night.history.steps, &wrongs))
-    } else {
-        String::new()
-    };
+    let story = story(tell, &wrongs, &night.history.steps, || night.story());
     let ends = night.runs().into_iter().map(|run| format!("{} {}", run.phase, run.outcome).trim().to_owned());
     Outcome {
         drawn: drawn.clone(),
@@ -98,6 +90,11 @@ fn of_kured(drawn: &Drawn, night: kured::KuredNight, tell: bool) -> Outcome {
         hits: night.kinds,
         story,
     }
+}
+
+/// What a person reads of a night that he asked for, or that is bad.
+fn story(tell: bool, wrongs: &[Wrong], steps: &[Step], of_records: impl FnOnce() -> String) -> String {
+    if tell || !wrongs.is_empty() { format!("{}\n{}", of_records(), last_steps(steps, wrongs)) } else { String::new() }
 }
 
 /// What was written up to the first step that broke a rule, the last of it; nothing where none did.

@@ -6,9 +6,10 @@ use super::play::{Play, spec};
 use super::table::{Row, check, halt, healthy, new_leader, pods_stay, reboot};
 use super::world::{Pods, Scene, TARGET, later};
 use crate::api::Phase::{Acting, Draining, Returning, Verifying};
-use crate::api::record::Maintenance;
+use crate::api::record::{Maintenance, MaintenanceStatus};
 use crate::api::{Reason, SourceId, Trigger};
 use crate::drain::Answers;
+use crate::facts::{Facts, Maintenance as Record, Observation, Source as _};
 use crate::plan::{Act, OwnSeat, Step, abstains};
 
 /// One of maint's own pods.
@@ -123,22 +124,34 @@ fn who_may_start_a_run() {
     }
 }
 
+/// The facts of the scene, in which the run has another beside it.
+fn beside(play: &mut Play, own: &Maintenance, other: &Maintenance) -> Facts {
+    let item = |record: &Maintenance| Record::item(&serde_json::to_value(record).expect("JSON"));
+    let maintenances = Observation::Known { value: vec![item(own), item(other)], at: play.scene.now };
+    Facts { maintenances, ..play.scene.facts() }
+}
+
+/// A run of another node, in this phase.
+fn other_run(node: &str, phase: &str, blocked: bool) -> Maintenance {
+    let mut other = Maintenance::new("other-1", spec("reboot", "pod"));
+    other.metadata.uid = Some("uid-other".into());
+    node.clone_into(&mut other.spec.node_name);
+    other.status = Some(MaintenanceStatus {
+        phase: phase.into(),
+        blocked_since: blocked.then(|| "2026-11-30T00:00:00Z".into()),
+        ..Default::default()
+    });
+    other
+}
+
 #[test]
 fn a_hand_over_waits_for_other_runs_and_for_the_gates() {
     let mut play = Play::new(reboot());
     on_the_target(&mut play.scene);
     play.scene.settings.limits.max_unavailable = 2;
     let record = play.scene.record.clone().expect("a record");
-    let mut other = Maintenance::new("laptop-1", spec("reboot", "pod"));
-    other.metadata.uid = Some("uid-other".into());
-    other.spec.node_name = "laptop".into();
-    other.status = Some(crate::api::record::MaintenanceStatus { phase: "Settling".into(), ..Default::default() });
-    let item = |record: &Maintenance| {
-        <crate::facts::Maintenance as crate::facts::Source>::item(&serde_json::to_value(record).expect("JSON"))
-    };
-    let mut facts = play.scene.facts();
-    facts.maintenances =
-        crate::facts::Observation::Known { value: vec![item(&record), item(&other)], at: play.scene.now };
+    let other = other_run("laptop", "Settling", false);
+    let facts = beside(&mut play, &record, &other);
     let step = play.decide(&record, &facts, &Answers::default());
     assert_eq!(word_of(&step), "waits", "{step:#?}");
     assert!(step.status.message.contains("until another run is over"), "{}", step.status.message);
@@ -168,20 +181,8 @@ fn who_would_not_lead_is_not_handed_over_to() {
         let mut record = play.scene.record.clone().expect("a record");
         // Persons' wishes have no turns.
         Trigger::Manual.as_str().clone_into(&mut record.spec.trigger);
-        let mut other = Maintenance::new("other-1", spec("reboot", "pod"));
-        other.metadata.uid = Some("uid-other".into());
-        node.clone_into(&mut other.spec.node_name);
-        other.status = Some(crate::api::record::MaintenanceStatus {
-            phase: phase.into(),
-            blocked_since: blocked.then(|| "2026-11-30T00:00:00Z".into()),
-            ..Default::default()
-        });
-        let item = |record: &Maintenance| {
-            <crate::facts::Maintenance as crate::facts::Source>::item(&serde_json::to_value(record).expect("JSON"))
-        };
-        let mut facts = play.scene.facts();
-        facts.maintenances =
-            crate::facts::Observation::Known { value: vec![item(&record), item(&other)], at: play.scene.now };
+        let other = other_run(node, phase, blocked);
+        let facts = beside(&mut play, &record, &other);
         let step = play.decide(&record, &facts, &Answers::default());
         assert_eq!(word_of(&step), wanted, "{name}: {step:#?}");
         if wanted == "waits" {
@@ -266,7 +267,7 @@ fn a_replica_leaves_the_lease_to_others_while_a_run_on_its_node_is_not_over() {
             crate::api::record::MaintenanceSpec { node_name: node.into(), ..spec("reboot", "pod") },
         );
         if !phase.is_empty() {
-            record.status = Some(crate::api::record::MaintenanceStatus { phase: phase.into(), ..Default::default() });
+            record.status = Some(MaintenanceStatus { phase: phase.into(), ..Default::default() });
         }
         record
     };
