@@ -88,7 +88,7 @@ where
     pub async fn run(self) -> Ended {
         let lost = self.guard.child_token();
         let stopping = self.env.tasks.stopping();
-        let start = Arc::new(Mutex::new(()));
+        let (start, over) = (Arc::new(Mutex::new(())), Arc::new(Notify::new()));
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
         let (changed, mut changes) = mpsc::channel::<Woken>(256);
         let watching = [self.watch_records(changed.clone()), self.watch_locks(changed.clone())];
@@ -104,7 +104,7 @@ where
             let wait = match listed {
                 Ok(records) => {
                     finished_too = false;
-                    self.start_drivers(&records, &mut running, &start, &changed);
+                    self.start_drivers(&records, &mut running, &start, &over);
                     LOOK_EVERY
                 }
                 Err(error) => {
@@ -126,6 +126,8 @@ where
                     });
                     all.for_each(|(_, known)| known.wake.notify_one());
                 }
+                // Whoever waited for that run looks now, not at its next time.
+                () = over.notified() => running.values().for_each(|known| known.wake.notify_one()),
                 () = tick(self.ticks.as_deref()) => {}
                 () = self.env.clock.sleep(wait) => {}
             }
@@ -150,7 +152,7 @@ where
         records: &[Maintenance],
         running: &mut BTreeMap<String, Running>,
         start: &Arc<Mutex<()>>,
-        changed: &mpsc::Sender<Woken>,
+        over: &Arc<Notify>,
     ) {
         for record in records {
             let Some(name) = record.metadata.name.clone() else { continue };
@@ -166,6 +168,7 @@ where
                 settings: Arc::clone(&self.settings),
                 wake: Arc::clone(&wake),
                 start: Arc::clone(start),
+                over: Arc::clone(over),
                 outbox: Outbox::new(Arc::clone(&self.courier), name.clone(), Arc::clone(&wake)),
                 seat: self.seat.clone(),
                 herald: Herald::new(self.aside.clone()),
@@ -174,11 +177,11 @@ where
                 nudges: Nudges::default(),
                 fresh: None,
             };
-            let changed = changed.clone();
+            let over = Arc::clone(over);
             let handle = self.env.tasks.spawn(async move {
                 let end = driver.run().await;
-                // Whoever waited for this run looks now, not at its next time.
-                let _full = changed.try_send(Woken::All);
+                // Its record may be gone, or it may be to be taken out and started anew.
+                over.notify_one();
                 end
             });
             let watching = self.watch_node(&record.spec.node_name, Arc::clone(&wake));

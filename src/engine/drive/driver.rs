@@ -73,6 +73,8 @@ pub struct Driver<O, F, R> {
     pub wake: Arc<Notify>,
     /// Held while a pending run asks its gates and starts, so that two never start on the same view.
     pub start: Arc<Mutex<()>>,
+    /// Told when the run is over, which may be long before its messages are delivered: others may wait for that.
+    pub over: Arc<Notify>,
     /// Messages on their way.
     pub outbox: Outbox,
     /// Where our own pod runs, where known.
@@ -345,6 +347,9 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
                 let after = plan::phase_of(&written);
                 if before != after {
                     tracing::info!(record = self.name, node = record.spec.node_name, %before, %after, why = status.message, "Entering");
+                    if after.is_terminal() {
+                        self.over.notify_one();
+                    }
                 }
                 self.outbox.written();
                 self.offer(&written);

@@ -1,6 +1,6 @@
 //! Processes of the service: started, killed, stopped for a while, and started again as a Deployment would.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -24,17 +24,32 @@ const RESTART: Duration = Duration::from_secs(10);
 /// How long a frozen process stays so: longer than its lease, and long enough for a successor to write.
 const FROZEN: Duration = Duration::from_secs(75);
 
-/// What was delivered, in order: the kinds of messages.
+/// What was delivered, in order: ids and kinds of messages.
 #[derive(Debug, Clone, Default)]
-pub struct Mailbag(Arc<Mutex<Vec<(String, String)>>>);
+pub struct Mailbag(Arc<Mutex<Mail>>);
+
+#[derive(Debug, Default)]
+struct Mail {
+    delivered: Vec<(String, String)>,
+    away: bool,
+}
 
 impl Mailbag {
     /// The kinds, in the order in which their ids first came; a second delivery of one id counts once.
     #[must_use]
     pub fn kinds(&self) -> Vec<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mail = self.lock();
         let mut seen = std::collections::BTreeSet::new();
-        all.iter().filter(|(id, _)| seen.insert(id.clone())).map(|(_, kind)| kind.clone()).collect()
+        mail.delivered.iter().filter(|(id, _)| seen.insert(id.clone())).map(|(_, kind)| kind.clone()).collect()
+    }
+
+    /// The receiver goes away, or comes back.
+    pub fn set_away(&self, away: bool) {
+        self.lock().away = away;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,8 +59,11 @@ impl Post for Mailbag {
     }
 
     async fn post(&self, letter: &Letter, _: Timestamp) -> Attempt {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push((letter.entry.id.clone(), letter.entry.kind.clone()));
+        let mut mail = self.lock();
+        if mail.away {
+            return Attempt::Later { retry_after_seconds: None, error: "nobody is there".to_owned() };
+        }
+        mail.delivered.push((letter.entry.id.clone(), letter.entry.kind.clone()));
         Attempt::Delivered
     }
 }

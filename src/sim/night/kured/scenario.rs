@@ -5,9 +5,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use maint_core::api::Trigger;
 use maint_core::api::record::{Maintenance, MaintenanceSpec};
+use maint_core::api::{Phase, Trigger};
 use maint_core::config::{Mode, PodAction, Settings};
+use maint_core::plan::phase_of;
 use maint_engine::request::Requests;
 use maint_engine::runtime::Clock;
 use serde_json::json;
@@ -128,6 +129,7 @@ const fn slow(flags: &mut Flags) {
 /// All scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "in-order", ..WELL },
+    Scenario { name: "nobody-hears", script: |scene| Box::pin(nobody_hears(scene)), ..WELL },
     Scenario {
         name: "observe",
         configure: |settings| settings.mode = Mode::Observe,
@@ -328,6 +330,14 @@ async fn drain_fails(scene: &Scene) {
 }
 
 /// After the start-up of n3's kured, which would take it for its own return, and before the window opens.
+/// The receiver of the messages is away until all nodes are proven.
+async fn nobody_hears(scene: &Scene) {
+    scene.stage.mail.set_away(true);
+    let proven = |scene: &Scene, node: &&str| scene.record(node).is_some_and(|one| phase_of(&one) == Phase::Succeeded);
+    scene.until(|scene| NODES.iter().all(|node| proven(scene, node))).await;
+    scene.stage.mail.set_away(false);
+}
+
 async fn foreign_holder(scene: &Scene) {
     sleep(Duration::from_secs(100)).await;
     scene.write_lock("somebody", Some(FOREIGN));

@@ -33,6 +33,25 @@ fn every_scenario_with_kured_ends_as_it_must() {
     assert!(bad.is_empty(), "{}", bad.join("\n\n"));
 }
 
+/// Nobody waits for the messages of the run before it, or until it looks again by itself.
+#[test]
+fn the_next_node_begins_as_soon_as_the_run_before_it_is_over() {
+    for name in ["in-order", "nobody-hears"] {
+        let night = check(name);
+        let at = |phase: &str| {
+            let entries = night.records.iter().flat_map(|record| record.status.iter().flat_map(|one| &one.timeline));
+            let mut at: Vec<Timestamp> =
+                entries.filter(|entry| entry.phase == phase).map(|entry| entry.at.parse().expect("a time")).collect();
+            at.sort();
+            at
+        };
+        let gaps: Vec<i64> = std::iter::zip(at("Succeeded"), at("Cordoning").into_iter().skip(1))
+            .map(|(over, next)| next.duration_since(over).as_secs())
+            .collect();
+        assert!(gaps.len() == 2 && gaps.iter().all(|gap| (0..=5).contains(gap)), "{name}: {gaps:?}\n{}", night.story());
+    }
+}
+
 /// Prints one night for people: `MAINT_SIM_KURED_NIGHT=withdrawn cargo test -p maint-sim one_kured_night -- --nocapture`.
 #[test]
 fn one_kured_night_can_be_read() {
