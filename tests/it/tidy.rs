@@ -126,6 +126,33 @@ fn arrows_point_from_maint_to_core() {
     }
 }
 
+/// Wrong versions of our own rules are for the simulated cluster: nobody gets them who did not ask by name.
+#[test]
+fn no_default_and_no_image_build_has_planted_bugs() {
+    for manifest in ["Cargo.toml", "src/core/Cargo.toml", "src/engine/Cargo.toml", "src/sim/Cargo.toml"] {
+        let text = text_of(&root().join(manifest));
+        let features = text.parse::<toml::Table>().expect("TOML").get("features").cloned();
+        let default = features.as_ref().and_then(|features| features.get("default"));
+        assert_eq!(default, None, "{manifest} has default features");
+        // The package that makes the program does not know of them at all.
+        let lines = text.lines().filter(|line| line.contains("planted") && !line.starts_with('#')).count();
+        assert_eq!(lines, usize::from(manifest != "Cargo.toml"), "{manifest}");
+    }
+    for path in files("deploy", "") {
+        let asks = ["all-features", "features planted", "features=planted"];
+        let bad = text_of(&path).lines().any(|line| asks.iter().any(|one| line.contains(one)));
+        assert!(!bad, "{} may plant bugs", shown(&path));
+    }
+    let bugs = text_of(&root().join("src/core/planted.rs"));
+    let names = bugs.lines().filter_map(|line| line.trim().split_once(", \"")).map(|(name, _)| name);
+    let names: Vec<String> = names.map(|name| format!("planted::is(Bug::{name})")).collect();
+    assert!(names.len() >= 30, "{names:?}");
+    let rules: Vec<String> =
+        ["src/core", "src/engine"].iter().flat_map(|below| files(below, ".rs")).map(|path| text_of(&path)).collect();
+    let unused: Vec<&String> = names.iter().filter(|name| !rules.iter().any(|text| text.contains(*name))).collect();
+    assert_eq!(unused, Vec::<&String>::new(), "they are planted nowhere");
+}
+
 #[test]
 fn files_stay_readable() {
     let mut long = Vec::new();

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::answer::{Answer, Answered, Eviction, Lane, Origin};
 use super::wait::Wait;
 use crate::facts::Pod;
+use crate::planted::{self, Bug};
 
 /// Milliseconds that the first answer of a kind holds its pod or lane, and the most after many.
 type Pace = (i64, i64);
@@ -223,7 +224,7 @@ impl Answers {
         let failed = |lead: &str, message: &str, pace: Pace| {
             let until = *at + hold(pace, told.times);
             let wait = Wait::Failed { lead: lead.to_owned(), message: message.to_owned(), until };
-            (now < until).then_some(wait)
+            (now < until && !planted::is(Bug::AsksAgainAtOnce)).then_some(wait)
         };
         match answer {
             Answer::Accepted | Answer::Gone => {

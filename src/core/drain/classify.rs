@@ -5,6 +5,7 @@ use super::waves::Wave;
 use crate::api::Reason;
 use crate::config::Then;
 use crate::facts::{Item, Listed, Pod};
+use crate::planted::{self, Bug};
 
 /// What becomes of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +143,7 @@ pub(super) fn classify(
     }
     let daemon = pod.is_of("DaemonSet");
     let orphan = daemon && daemon_sets.are_without(pod);
-    if daemon && !orphan {
+    if daemon && !orphan && !planted::is(Bug::EvictsDaemonSets) {
         return Class::Stays(Stay::DaemonSet);
     }
     let wave = Wave::of(pod, treatment, own_namespace);

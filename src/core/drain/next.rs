@@ -15,6 +15,7 @@ use super::wait::{HeldBy, Wait, Waiting};
 use super::waves::Wave;
 use crate::config::Then;
 use crate::facts::Pod;
+use crate::planted::{self, Bug};
 
 /// Seconds after the end of its time from which a pod is called stuck.
 const STUCK_SECONDS: i64 = 60;
@@ -248,7 +249,7 @@ impl<'v, 'a> Lanes<'v, 'a> {
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
             origin: self.origin(entry),
-            grace_seconds: entry.treatment.grace_seconds,
+            grace_seconds: if planted::is(Bug::EvictsWithoutGrace) { Some(0) } else { entry.treatment.grace_seconds },
             lane: entry.lane.clone(),
             basis: self.basis(entry),
         })

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Action, Answer, InFlight, JITTER_PERCENT, Lost, Observed, Request, Seen, State, Tenure};
+use crate::planted::{self, Bug};
 
 impl State {
     pub(super) fn on_answer(
@@ -85,7 +86,8 @@ impl State {
             // other name: only time tells that nobody works under it.
             Some(seen) => {
                 let released = seen.record.holder.is_empty() && !self.abstains;
-                released || unchanged >= self.limits.lease.max(seen.record.duration)
+                let (any, never) = (planted::is(Bug::TakesAnyLease), planted::is(Bug::NeverTakesOver));
+                released || any || (!never && unchanged >= self.limits.lease.max(seen.record.duration))
             }
         }
     }

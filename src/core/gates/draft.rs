@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::GateInput;
 use crate::api::{Evidence, Finding, GateId, Reason, SourceId, Status};
 use crate::facts::{Item, Listed, Observation, spec_of};
+use crate::planted::{self, Bug};
 
 /// What a source says to a gate.
 #[derive(Debug)]
@@ -91,6 +92,7 @@ impl<'a> Draft<'a> {
         match observation {
             Observation::NotAsked => Read::NotAsked,
             Observation::Absent { .. } => Read::Absent,
+            Observation::Failed { .. } if planted::is(Bug::FailedIsAbsent) => Read::Absent,
             Observation::Known { value, .. } => Read::Known(value),
             Observation::Failed { kind, detail, .. } => {
                 self.unknown(

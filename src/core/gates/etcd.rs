@@ -6,6 +6,7 @@ use super::listing::Listing;
 use super::{Draft, GateInput, flight, nodes};
 use crate::api::{Evidence, Moment, Reason, Status};
 use crate::facts::{Lease, Node, TriState};
+use crate::planted::{self, Bug};
 
 /// Condition that etcd's leader writes on the members' nodes, at least every 300 s (k3s since 1.26.11).
 const CONDITION: &str = "EtcdIsVoter";
@@ -28,7 +29,7 @@ pub(super) fn judge<'a>(
     leases: &Listing<'a, Lease>,
 ) -> Option<String> {
     let members: Vec<&Node> = nodes.items.iter().copied().filter(|node| is_member(node)).collect();
-    if members.is_empty() {
+    if members.is_empty() || planted::is(Bug::IgnoresQuorum) {
         return None;
     }
     let target = members.iter().copied().find(|node| node.metadata.name == input.target);
@@ -104,7 +105,7 @@ fn quorum<'a>(
 /// Members are taken one at a time, whatever the limits say (k3s#2281): one in flight may be gone any moment.
 fn in_flight(draft: &mut Draft<'_>, member: &Node, away: &BTreeSet<&str>) -> bool {
     let name = member.metadata.name.as_str();
-    let found = away.contains(name);
+    let found = away.contains(name) && !planted::is(Bug::StartsTwo);
     if found {
         let evidence = Evidence::new(format!("Node {name}"), "maintenance", "in flight", "none on an etcd member");
         draft.block(Reason::EtcdQuorumAtRisk, format!("etcd member {name} is in maintenance by another run"), evidence);

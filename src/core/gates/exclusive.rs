@@ -21,6 +21,7 @@ use crate::facts::{DaemonSet, Maintenance, Node};
 use crate::kured::hold::{is_of, owner_of};
 use crate::kured::lock::{Entry, Format, Lock, MANUAL};
 use crate::kured::lock_annotations;
+use crate::planted::{self, Bug};
 
 /// The row of this gate.
 pub(super) const GATE: GateSpec = GateSpec {
@@ -90,7 +91,7 @@ fn unavailable<'a>(
             note(&mut found, name, node.is_control_plane(), "NotReady".to_owned(), since, evidence);
         }
         let object = format!("Node {name}");
-        if node.is_cordoned() {
+        if node.is_cordoned() && !planted::is(Bug::CountsNoCordons) {
             let by = node.unschedulable_manager.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
             let field = if node.unschedulable { "spec.unschedulable" } else { "spec.taints" };
             let seen = if node.unschedulable { format!("true{by}") } else { Node::UNSCHEDULABLE_TAINT.to_owned() };
@@ -133,9 +134,10 @@ fn note<'a>(
 fn judge_count(input: &GateInput<'_>, draft: &mut Draft<'_>, all: &[&Node], unavailable: &BTreeMap<&str, Unavailable>) {
     let limit = input.settings.limits.max_unavailable;
     let count = u32::try_from(unavailable.len()).unwrap_or(u32::MAX);
+    let limit = if planted::is(Bug::StartsTwo) { u32::MAX } else { limit };
     // A target that is not in the list is judged as strictly as a control-plane node.
     let target = all.iter().find(|node| node.metadata.name == input.target);
-    let strict = target.is_none_or(|node| node.is_control_plane());
+    let strict = target.is_none_or(|node| node.is_control_plane()) && !planted::is(Bug::StartsTwo);
     let servers: Vec<&&str> = unavailable.iter().filter(|(_, one)| one.control_plane).map(|(name, _)| name).collect();
     let named = |names: &mut dyn Iterator<Item = String>| names.take(5).collect::<Vec<_>>().join("; ");
     let mut described = unavailable.iter().map(|(name, one)| format!("{name} is {}", one.why.join(" and ")));

@@ -22,6 +22,7 @@ use super::{Draft, GateInput, GateSpec, HardStop, nodes};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status, Trigger};
 use crate::config::{Mode, Zone};
 use crate::facts::{Lease, Maintenance};
+use crate::planted::{self, Bug};
 use crate::windows::{self, Closed, Open, Opening, WindowState, told};
 
 /// The row of this gate.
@@ -80,6 +81,7 @@ fn no_window(input: &GateInput<'_>, draft: &mut Draft<'_>) -> String {
 fn in_window<'a>(input: &GateInput<'a>, draft: &mut Draft<'a>) -> String {
     let expected = SignedDuration::from_secs(input.settings.expected_duration_seconds);
     match windows::state(&input.settings.windows, expected, input.now) {
+        WindowState::Closed(_) if planted::is(Bug::StartsAnytime) => String::new(),
         WindowState::Closed(closed) => {
             outside(draft, &closed);
             String::new()
@@ -117,7 +119,7 @@ fn outside(draft: &mut Draft<'_>, closed: &Closed) {
 }
 
 fn room(input: &GateInput<'_>, draft: &mut Draft<'_>, open: &Open) {
-    if input.now <= open.latest_start {
+    if input.now <= open.latest_start || planted::is(Bug::IgnoresRoom) {
         return;
     }
     let zone = &open.opening.zone;
@@ -189,7 +191,9 @@ fn hard_stop(input: &GateInput<'_>, draft: &mut Draft<'_>, stop: &HardStop) -> S
     let zone = window.map_or(Zone::UTC, |window| window.zone.clone());
     let opening = &stop.opening;
     match stop.at {
-        Some(at) if input.now < at => format!("the hard stop of {opening} is {}", told(at, &zone)),
+        Some(at) if input.now < at || planted::is(Bug::IgnoresHardStop) => {
+            format!("the hard stop of {opening} is {}", told(at, &zone))
+        }
         Some(at) => {
             let message = format!("the window {opening} closed {}", told(at, &zone));
             let evidence = Evidence::new(opening, "hard stop", at.to_string(), "not passed");

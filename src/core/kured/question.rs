@@ -17,6 +17,7 @@ use crate::api::{Action, Asked, Document as _, Halt, Hold, Phase, Status, Trigge
 use crate::config::Settings;
 use crate::facts::{Facts, Item, Listed, Node, Observation};
 use crate::plan::{owner_of, parse_time, phase_of};
+use crate::planted::{self, Bug};
 
 /// A grant must be valid for so long beyond now: the answer is on its way for a moment.
 const MARGIN: SignedDuration = SignedDuration::from_secs(2);
@@ -49,6 +50,7 @@ pub struct Question<'a> {
 pub fn answer(question: &Question<'_>) -> Answer {
     match judge(question) {
         Ok(()) => Answer::Go,
+        Err(_) if planted::is(Bug::GoWithoutGrant) => Answer::Go,
         Err(answer) => answer,
     }
 }

@@ -8,6 +8,7 @@ use super::{Act, closing, grant, owned, taken};
 use crate::api::record::Intent;
 use crate::api::{Action, Finding, GateId, MessageKind, Moment, Outcome, Owner, Phase, Reason, Status, Strategy};
 use crate::facts::Node;
+use crate::planted::{self, Bug};
 
 /// Pods that are named of those that came back.
 const SHOWN: usize = 20;
@@ -40,6 +41,7 @@ pub(super) fn cordoning(run: &mut Run<'_>) {
         run.raise_epoch();
         return match run.strategy() {
             Strategy::Drain => run.enter(Phase::Draining, "cordoned; pods are evicted"),
+            Strategy::CordonOnly if planted::is(Bug::CordonOnlyEvicts) => run.enter(Phase::Draining, "cordoned"),
             Strategy::CordonOnly => run.enter(Phase::Acting, "cordoned; no pod is evicted"),
         };
     }
@@ -113,7 +115,7 @@ pub(super) fn acting(run: &mut Run<'_>) {
     if restamp(run, node) {
         return;
     }
-    if !holds_up(run, &findings) || !stays_drained(run) {
+    if (!holds_up(run, &findings) && !planted::is(Bug::SkipsGatesAtHandover)) || !stays_drained(run) {
         // A go that was given and not taken is withdrawn: the same write makes the claim fail.
         run.withdraw();
         if run.status.phase == Phase::Acting.as_str() {
@@ -162,7 +164,7 @@ fn hand_over(run: &mut Run<'_>, node: &Node) {
     let now = run.input.now;
     let intended = run.status.intent.as_ref().is_some_and(|intent| intent.boot_id == node.boot_id);
     let external = matches!(run.action(), Ok(Action::External));
-    if !intended || external {
+    if (!intended && !planted::is(Bug::ActsBeforeIntent)) || external {
         let first = !intended;
         let at = run.status.intent.as_ref().filter(|_| intended).map_or_else(|| stamp(now), |intent| intent.at.clone());
         run.status.intent = Some(Intent {
@@ -186,7 +188,7 @@ fn hand_over(run: &mut Run<'_>, node: &Node) {
     run.act(Act::CreateActionPod {
         name: run.action_pod_name(),
         node: run.node_name().to_owned(),
-        boot_id: node.boot_id.clone(),
+        boot_id: if planted::is(Bug::ActsOnAnyBoot) { String::new() } else { node.boot_id.clone() },
     });
     run.look_again_in(SOON_SECONDS);
 }
@@ -201,7 +203,7 @@ pub(super) fn commit(run: &mut Run<'_>, why: &str) {
 }
 
 fn owner_now(run: &Run<'_>) -> Owner {
-    Owner { maintenance: run.uid().to_owned(), term: run.input.term }
+    Owner { maintenance: run.uid().to_owned(), term: if planted::is(Bug::WritesTermZero) { 0 } else { run.input.term } }
 }
 
 fn cordon(run: &Run<'_>, node: &Node) -> Act {

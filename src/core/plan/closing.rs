@@ -12,6 +12,7 @@ use crate::api::record::Closing;
 use crate::api::{MessageKind, QuestionSource};
 use crate::facts::Node;
 use crate::kured::Places;
+use crate::planted::{self, Bug};
 
 /// How long our hold of the lock must have lasted before a question from an address that is not kured's counts.
 const ELSEWHERE_SECONDS: i64 = 15 * 60;
@@ -95,7 +96,7 @@ impl Run<'_> {
 /// what is ours may be put back.
 pub(super) fn is_closed(run: &mut Run<'_>, node: Option<&Node>) -> bool {
     let Some(closing) = run.closing().cloned() else { return true };
-    if matches!(run.locks(), Places::NotInstalled) || run.is_spent(&closing, node) {
+    if matches!(run.locks(), Places::NotInstalled) || run.is_spent(&closing, node) || planted::is(Bug::NeverCloses) {
         return true;
     }
     let ours = run.our_hold();

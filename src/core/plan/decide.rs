@@ -8,6 +8,7 @@ use super::time::{after, parse_time, stamp};
 use super::{lock, sentinel};
 use crate::api::record::{FindingRecord, OutboxEntry, TimelineEntry};
 use crate::api::{Finding, MessageKind, Outcome, Phase, Status};
+use crate::planted::{self, Bug};
 
 /// Entries kept of a record's lists; what is older is dropped first.
 const MAX_TIMELINE: usize = 60;
@@ -82,6 +83,7 @@ impl Run<'_> {
     /// Whether the present deadline has passed. A deadline that cannot be read, or that got lost, has.
     pub(super) fn is_late(&self) -> bool {
         match &self.status.deadline {
+            _ if planted::is(Bug::IgnoresDeadlines) => false,
             None => self.limit_of(phase_of(self.input.record)).is_some(),
             Some(text) => parse_time(Some(text)).is_none_or(|deadline| self.input.now >= deadline),
         }
@@ -91,7 +93,8 @@ impl Run<'_> {
         let entry =
             TimelineEntry { at: stamp(self.input.now), phase: self.status.phase.clone(), message: message.into() };
         self.status.timeline.push(entry);
-        let surplus = self.status.timeline.len().saturating_sub(MAX_TIMELINE);
+        let most = if planted::is(Bug::ForgetsHistory) { 3 } else { MAX_TIMELINE };
+        let surplus = self.status.timeline.len().saturating_sub(most);
         // The first entry says how it began and stays.
         if surplus > 0 {
             self.status.timeline.drain(1..=surplus);
@@ -111,9 +114,13 @@ impl Run<'_> {
         // Numbered after the last one, whatever was dropped: a receiver drops what has the id of an earlier message.
         let number = |entry: &OutboxEntry| entry.id.split('/').nth(1).and_then(|number| number.parse::<u64>().ok());
         let next = self.status.outbox.iter().filter_map(number).max().map_or(0, |last| last.saturating_add(1));
+        let next = if planted::is(Bug::NumbersAnew) { 0 } else { next };
         let id = format!("{}/{next}/{kind}", self.uid());
         let surplus = (self.status.outbox.len() + 1).saturating_sub(MAX_OUTBOX);
         self.status.outbox.drain(..surplus);
+        if planted::is(Bug::SkipsOutbox) || (planted::is(Bug::TellsNobodyHeld) && kind == MessageKind::Held) {
+            return;
+        }
         self.status.outbox.push(OutboxEntry {
             id,
             kind: kind.as_str().to_owned(),
@@ -144,6 +151,9 @@ impl Run<'_> {
     /// Holds: our cordon stays on purpose, and a person is told.
     pub(super) fn hold(&mut self, outcome: &str, severity: &str, why: impl Into<String>) {
         let why = why.into();
+        if planted::is(Bug::ForgetsHeldNodes) {
+            return self.end(Phase::Failed, outcome, why);
+        }
         let findings = std::mem::take(&mut self.status.findings);
         outcome.clone_into(&mut self.status.outcome);
         self.status.accepted_by.clear();

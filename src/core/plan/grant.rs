@@ -13,6 +13,7 @@ use crate::api::record::{Closing, Intent, KuredRecord};
 use crate::api::{Action, Asked, Document, QuestionSource, Trigger, names};
 use crate::facts::{Item, Node, Pod};
 use crate::kured::{Place, Places};
+use crate::planted::{self, Bug};
 
 /// A grant that nobody renews is over after this long at most, in seconds: nobody's `go` outlives its leader by more.
 const GRANT_SECONDS: i64 = 30;
@@ -97,7 +98,7 @@ pub(super) fn hand_over(run: &mut Run<'_>, node: &Node) {
     let epoch = run.status.kured.as_ref().map_or(0, |kured| kured.ask_epoch);
     let heard = run.asked().is_some_and(|asked| asked.epoch >= epoch);
     // An epoch of 0 was never raised: then nothing was done that a question could have come after.
-    if epoch == 0 || (!heard && run.status.intent.is_none()) {
+    if (epoch == 0 || (!heard && run.status.intent.is_none())) && !planted::is(Bug::GrantsUnasked) {
         if epoch == 0 {
             run.raise_epoch();
         }
@@ -127,7 +128,7 @@ fn grant(run: &mut Run<'_>, node: &Node, place: &Place) {
     run.status.intent = Some(Intent {
         boot_id: node.boot_id.clone(),
         at: before.map_or_else(|| stamp(now), |intent| intent.at),
-        valid_until: stamp(after(now, seconds)),
+        valid_until: stamp(after(now, if planted::is(Bug::GrantsForHours) { 7200 } else { seconds })),
     });
     run.status.message = format!("granted: kured acts at its next look, at most {} s away", place.period_seconds);
     run.look_again_in((seconds / 3).clamp(1, LOOK_SECONDS));

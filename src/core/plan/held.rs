@@ -9,6 +9,7 @@ use super::{returning, settle, verify};
 use crate::api::{Moment, Outcome, Phase};
 use crate::config::WhenHealed;
 use crate::facts::Node;
+use crate::planted::{self, Bug};
 
 pub(super) fn step(run: &mut Run<'_>) {
     let node = match run.target() {
@@ -18,6 +19,10 @@ pub(super) fn step(run: &mut Run<'_>) {
     };
     if verify::restamp(run, node) {
         return;
+    }
+    if planted::is(Bug::RebootsAgain) {
+        let name = format!("{}-again", run.action_pod_name());
+        run.act(Act::CreateActionPod { name, node: node.metadata.name.clone(), boot_id: node.boot_id.clone() });
     }
     let unsettled = run.status.outcome == Outcome::NotSettled.as_str();
     let findings = run.findings(if unsettled { Moment::Settle } else { Moment::Verify });
@@ -105,7 +110,7 @@ pub(super) fn let_go(run: &mut Run<'_>, node: &Node, keep_cordon: bool) -> bool 
         return false;
     }
     let (node_name, resource_version) = (node.metadata.name.clone(), node.metadata.resource_version.clone());
-    run.act(if run.may_uncordon(node) && !keep_cordon {
+    run.act(if run.may_uncordon(node) && !keep_cordon && !planted::is(Bug::LeavesTheCordon) {
         Act::Uncordon { node: node_name, resource_version }
     } else {
         // The annotation is ours and the cordon is not, or it is to stay.

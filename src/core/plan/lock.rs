@@ -9,6 +9,7 @@ use super::{Act, phase_of};
 use crate::api::{MessageKind, Phase};
 use crate::facts::{DaemonSet, Node, Observation};
 use crate::kured::{Place, Places, hold, places};
+use crate::planted::{self, Bug};
 
 /// Command that shows who holds kured's lock.
 pub(super) const LOOK_AT_LOCK: &str = "look: maint lock show";
@@ -207,7 +208,7 @@ impl Run<'_> {
     /// The last act of a run: true once nothing of ours is in kured's lock.
     pub(super) fn gave_lock_back(&mut self) -> bool {
         // A record that never came near a lock has nothing in it.
-        if self.status.kured.is_none() {
+        if self.status.kured.is_none() || planted::is(Bug::KeepsLock) {
             return true;
         }
         let acts = self.acts.len();
@@ -242,7 +243,7 @@ impl Run<'_> {
 /// Whether nobody can act any more on a grant that was withdrawn; until then the lock stays ours.
 pub(super) fn may_end(run: &mut Run<'_>, node: Option<&Node>) -> bool {
     let Some(closing) = run.closing().cloned() else { return true };
-    if matches!(run.locks(), Places::NotInstalled) || run.is_spent(&closing, node) {
+    if planted::is(Bug::NeverCloses) || matches!(run.locks(), Places::NotInstalled) || run.is_spent(&closing, node) {
         return true;
     }
     let ours = run.our_hold();

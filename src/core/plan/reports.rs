@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{parse_time, stamp};
 use crate::api::record::{MaintenanceReport, MaintenanceReportSpec, WindowSpan};
 use crate::config::Settings;
+use crate::planted::{self, Bug};
 use crate::report::{WindowInput, is_ripe, name_of};
 use crate::windows;
 
@@ -40,5 +41,5 @@ pub fn begun(span: &WindowSpan) -> MaintenanceReport {
 pub fn is_due(input: &WindowInput<'_>) -> bool {
     let ended = parse_time(Some(&input.span.ends_at));
     let patient = ended.is_some_and(|ended| input.now.duration_since(ended) < PATIENCE);
-    is_ripe(input) || !patient
+    (is_ripe(input) || !patient) && !planted::is(Bug::NeverReports)
 }

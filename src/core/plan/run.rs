@@ -12,6 +12,7 @@ use crate::config::{RunSettings, Scope};
 use crate::drain::Awaits;
 use crate::facts::{Item, Listed, Node, Observation, Pod, Source};
 use crate::gates::{self, GateInput, HardStop, RunContext};
+use crate::planted::{self, Bug};
 use crate::state::Since;
 
 /// How often a run looks at the world when nothing wakes it, in seconds.
@@ -268,7 +269,8 @@ impl<'a> Run<'a> {
                 GateId::Target => finding.reason == Reason::TargetNotReady,
                 _ => true,
             };
-        may && self.input.record.spec.overrides.iter().any(|waived| waived.gate == finding.gate.as_str())
+        (may || planted::is(Bug::OverridesAll))
+            && self.input.record.spec.overrides.iter().any(|waived| waived.gate == finding.gate.as_str())
     }
 
     /// What a person waived counts at verify and settle like what was failing at the start: with the status that it
@@ -303,7 +305,7 @@ impl<'a> Run<'a> {
 
     /// The cordon is ours, and no person wanted it before us.
     pub(super) fn may_uncordon(&self, node: &Node) -> bool {
-        self.is_our_cordon(node) && !self.was_unschedulable()
+        (self.is_our_cordon(node) && !self.was_unschedulable()) || planted::is(Bug::UncordonsForeign)
     }
 
     pub(super) fn is_our_cordon(&self, node: &Node) -> bool {

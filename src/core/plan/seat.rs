@@ -11,6 +11,7 @@ use super::run::Run;
 use crate::api::Phase;
 use crate::api::record::Maintenance;
 use crate::facts::{Item, Maintenance as Record, Pod, Source};
+use crate::planted::{self, Bug};
 
 /// Where our own pod runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +40,11 @@ pub(super) enum Seat {
 impl Run<'_> {
     /// How our own pod stands to this run. Which pods there are is known while it is Pending only.
     pub(super) fn seat(&self) -> Seat {
-        let Some(seat) = self.input.seat.filter(|seat| seat.node == self.node_name()) else { return Seat::Elsewhere };
+        let Some(seat) =
+            self.input.seat.filter(|seat| seat.node == self.node_name() && !planted::is(Bug::DrainsItsOwnNode))
+        else {
+            return Seat::Elsewhere;
+        };
         let Some(pods) = self.current(&self.input.facts.own_pods, Pod::OWN.max_age_seconds) else {
             // Whether somebody could take over is not known.
             return Seat::Stuck;
@@ -76,7 +81,9 @@ impl Run<'_> {
 
     /// Before commit: we lead a run on the node that we run on, and nobody allowed that.
     pub(super) fn must_give_up_its_own_node(&self) -> bool {
-        !self.settings().allow_self && self.input.seat.is_some_and(|seat| seat.node == self.node_name())
+        !self.settings().allow_self
+            && !planted::is(Bug::DrainsItsOwnNode)
+            && self.input.seat.is_some_and(|seat| seat.node == self.node_name())
     }
 }
 

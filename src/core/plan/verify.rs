@@ -8,6 +8,7 @@ use super::{Act, owned, settle};
 use crate::api::record::MatrixRecord;
 use crate::api::{Finding, GateId, Moment, Outcome, Owner, Phase};
 use crate::facts::{Item, Node, Observation};
+use crate::planted::{self, Bug};
 
 pub(super) fn step(run: &mut Run<'_>) {
     let node = match run.target() {
@@ -32,7 +33,7 @@ pub(super) fn step(run: &mut Run<'_>) {
             run.warn(format!("{} accepted it while the node is on hold: {release}", word.by));
         }
     }
-    if !is_green(&findings) {
+    if !is_green(&findings) && !(run.is_late() && planted::is(Bug::TimeOutPasses)) {
         run.status.green_sweeps = 0;
         run.status.last_sweep = None;
         if run.is_late() {
@@ -83,7 +84,8 @@ pub(super) fn note_matrix(run: &mut Run<'_>) {
 
 /// Hold and halt do not make it red; they only keep the cordon.
 pub(super) fn is_green(findings: &[Finding]) -> bool {
-    !findings.iter().any(|finding| finding.stops() && finding.gate != GateId::Control)
+    let heeded = |gate| gate != GateId::KubeletReachability || !planted::is(Bug::RedTunnelPasses);
+    !findings.iter().any(|finding| finding.stops() && finding.gate != GateId::Control && heeded(finding.gate))
 }
 
 fn hold_red(run: &mut Run<'_>, findings: &[Finding]) {

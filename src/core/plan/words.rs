@@ -7,6 +7,7 @@ use super::run::Run;
 use crate::api::record::Word;
 use crate::api::{Action, Document, Halt, Hold, MessageKind, Phase, is_over, names};
 use crate::facts::{ConfigMap, Item, Node, Source};
+use crate::planted::{self, Bug};
 
 /// A halt or a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,7 @@ impl Run<'_> {
             }
         }
         match text.map(|text| Halt::parse(text)) {
+            _ if planted::is(Bug::IgnoresHalt) => Standing::Free,
             None => Standing::Free,
             Some(Ok(halt)) if is_over(halt.until, self.input.now) => Standing::Free,
             Some(Ok(halt)) => Standing::Said(halt.by),
@@ -56,6 +58,7 @@ impl Run<'_> {
     /// Whether somebody holds the node back.
     pub(super) fn hold_on(&self, node: &Node) -> Standing {
         match node.metadata.annotations.get(names::ANNOTATION_HOLD).map(|text| Hold::parse(text)) {
+            _ if planted::is(Bug::IgnoresHold) => Standing::Free,
             None => Standing::Free,
             Some(Ok(hold)) if is_over(hold.until, self.input.now) => Standing::Free,
             Some(Ok(hold)) => Standing::Said(hold.by),
@@ -66,6 +69,7 @@ impl Run<'_> {
     /// After commit a halt lets nothing be written to the node: says so, and whether it is so.
     pub(super) fn waits_for_unhalt(&mut self, what: &str) -> bool {
         match self.halt() {
+            _ if planted::is(Bug::UncordonsUnderHalt) => return false,
             Standing::Free => return false,
             Standing::Said(by) => self.status.message = format!("{what}; halted by {by}: nothing moves until unhalt"),
             Standing::Unreadable(why) => self.status.message = format!("{what}; nothing moves: {why}"),

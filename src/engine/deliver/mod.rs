@@ -14,6 +14,6 @@ mod tests;
 
 pub use events::{EventCounts, EventPoster, Events, Tell};
 pub use lanes::{Delivery, Outcome, Post, deliver};
-pub use receiver::{Letter, Receiver, receivers};
+pub use receiver::{Letter, Receiver, receivers, redacted};
 pub use secret::SecretError;
 pub use signature::SigningKeyError;

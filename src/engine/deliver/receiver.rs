@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use maint_core::api::record::OutboxEntry;
 use maint_core::config::{Notify, NotifyError, SecretSource};
+use maint_core::planted::{self, Bug};
 use maint_core::report::delivery::Attempt;
 use reqwest::{Response, StatusCode, Url, header};
 use secrecy::{ExposeSecret, SecretString};
@@ -196,13 +197,17 @@ fn cut(text: &str) -> String {
     format!("{}...", &text[..end])
 }
 
-/// An error without URL, its parts and the key.
-fn redacted(text: String, url: &SecretString, key: Option<&SecretString>) -> String {
+/// The text of an error without URL, its parts and the key.
+#[must_use]
+pub fn redacted(text: String, url: &SecretString, key: Option<&SecretString>) -> String {
     let mut hidden = vec![url.expose_secret().to_owned()];
     if let Ok(url) = Url::parse(url.expose_secret()) {
         let parts = [Some(url.path()), url.query(), url.password(), Some(url.username())];
         hidden.extend(parts.into_iter().flatten().map(str::to_owned));
     }
     hidden.extend(key.map(|key| key.expose_secret().to_owned()));
-    hidden.iter().filter(|part| part.len() > 3).fold(text, |text, part| text.replace(part.as_str(), "***"))
+    hidden
+        .iter()
+        .filter(|part| part.len() > 3 && !planted::is(Bug::ShowsSecrets))
+        .fold(text, |text, part| text.replace(part.as_str(), "***"))
 }

@@ -11,6 +11,7 @@ use maint_core::config::Settings;
 use maint_core::drain::{Eviction, Lane};
 use maint_core::facts::Facts;
 use maint_core::plan::{self, Act, OwnSeat, Step, StepInput};
+use maint_core::planted::{self, Bug};
 use tokio::sync::{Mutex, Notify};
 
 use super::aside::Herald;
@@ -194,7 +195,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         }
         let pending = plan::phase_of(&record) == Phase::Pending;
         let start = Arc::clone(&self.start);
-        let _starting = if pending { Some(start.lock().await) } else { None };
+        let _starting = if pending && !planted::is(Bug::StartsOnOneView) { Some(start.lock().await) } else { None };
         if !self.fresh.as_ref().is_some_and(|fresh| fresh.knows(&record)) {
             // Somebody said something since the gates were asked, or they did not agree: what was asked for is not sent.
             self.evictions.ask(&[], self.clock.instant(), &self.clock);
@@ -226,7 +227,8 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         if step.done && self.outbox.is_settled(record.status.as_ref(), self.clock.now()) {
             return Turn::End(DriverEnd::Done);
         }
-        Turn::WaitUntil(step.wake_at)
+        let hot = SignedDuration::from_millis(if planted::is(Bug::WritesAllTheTime) { 100 } else { i64::MAX });
+        Turn::WaitUntil(step.wake_at.min(self.clock.now().saturating_add(hot).unwrap_or(jiff::Timestamp::MAX)))
     }
 
     /// When the numbers of a drain are to be written that do not have to be written yet: a second after the last write.
@@ -333,11 +335,11 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         status: MaintenanceStatus,
         last_write: &mut Option<Instant>,
     ) -> Result<Maintenance, Turn> {
-        if record.status.as_ref() == Some(&status) {
+        if record.status.as_ref() == Some(&status) && !planted::is(Bug::WritesAllTheTime) {
             self.offer(&record);
             return Ok(record);
         }
-        if let Some(last) = *last_write {
+        if let Some(last) = last_write.filter(|_| !planted::is(Bug::WritesAllTheTime)) {
             self.clock.sleep_until(last + WRITE_EVERY).await;
         }
         let before = plan::phase_of(&record);

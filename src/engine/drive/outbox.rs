@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use maint_core::api::record::{MaintenanceStatus, OutboxEntry};
+use maint_core::planted::{self, Bug};
 use maint_core::report::delivery;
 use tokio::sync::{Notify, mpsc};
 
@@ -97,7 +98,10 @@ impl Outbox {
         self.unwritten.extend(came);
         for outcome in &self.unwritten {
             if let Some(entry) = outbox.iter_mut().find(|entry| entry.id == outcome.entry) {
-                delivery::mark(entry, &outcome.receiver, &outcome.attempt, outcome.at);
+                let lost = planted::is(Bug::LosesReceipts) && outcome.attempt == delivery::Attempt::Delivered;
+                if !lost {
+                    delivery::mark(entry, &outcome.receiver, &outcome.attempt, outcome.at);
+                }
             }
         }
     }
@@ -109,7 +113,7 @@ impl Outbox {
 
     /// Offers what is not delivered yet.
     pub fn offer(&self, node: &str, outbox: &[OutboxEntry]) {
-        if !outbox.is_empty() {
+        if !outbox.is_empty() && !planted::is(Bug::SendsNothing) {
             self.courier.delivery.offer(&self.record, node, outbox.to_vec());
         }
     }

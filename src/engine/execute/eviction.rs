@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use maint_core::drain::{Answer, Eviction};
+use maint_core::planted::{self, Bug};
 use serde_json::{Value, json};
 
 use super::call::{Calls, Form, Reply, WRITE_LIMIT};
@@ -85,6 +86,7 @@ fn compared(pod: Option<&Value>, node: &str, eviction: &Eviction) -> Option<Answ
 /// The body of `policy/v1` Eviction. Its options are `deleteOptions`: grace and uid count nowhere else.
 fn body(eviction: &Eviction) -> Value {
     let mut options = json!({"preconditions": {"uid": eviction.uid}});
+    options = if planted::is(Bug::EvictsByName) { json!({}) } else { options };
     if let Some(seconds) = eviction.grace_seconds {
         options["gracePeriodSeconds"] = json!(seconds);
     }

@@ -192,191 +192,167 @@ pub fn kured_lock_is_respected(rules: &Rules, history: &History) -> Vec<Violatio
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::Night;
+pub(super) mod tests {
+    use super::super::testing::{Night, Row};
     use serde_json::json;
 
-    #[test]
-    fn s4() {
-        Night::rows(
-            "S4",
-            &[
-                ("all pass", false, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("unknown at start", true, |night| {
-                    night.finding = "unknown".to_owned();
-                    night.start("n1");
-                }),
-                ("a status nobody knows", true, |night| {
-                    night.finding = "fine".to_owned();
-                    night.start("n1");
-                }),
-                ("unknown at hand-over", true, |night| {
-                    night.start("n1");
-                    night.finding = "unknown".to_owned();
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("warned at start and at hand-over", false, |night| {
-                    night.finding = "warn".to_owned();
-                    night.start("n1");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("without a record", true, |night| night.act("n1", "boot-n1")),
-            ],
-        );
-    }
+    pub(crate) const S4: &[Row] = &[
+        ("all pass", false, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("unknown at start", true, |night| {
+            night.finding = "unknown".to_owned();
+            night.start("n1");
+        }),
+        ("a status nobody knows", true, |night| {
+            night.finding = "fine".to_owned();
+            night.start("n1");
+        }),
+        ("unknown at hand-over", true, |night| {
+            night.start("n1");
+            night.finding = "unknown".to_owned();
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("warned at start and at hand-over", false, |night| {
+            night.finding = "warn".to_owned();
+            night.start("n1");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("without a record", true, |night| night.act("n1", "boot-n1")),
+    ];
 
-    #[test]
-    fn s9() {
-        Night::rows(
-            "S9",
-            &[
-                ("the boot ID of the intent", false, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("twice", true, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                    night.edit("world", "n1", |node| node["status"]["nodeInfo"]["bootID"] = json!("second"));
-                    night.act("n1", "boot-n1");
-                }),
-                ("twice with the new boot ID", true, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.edit("world", "n1", |node| node["status"]["nodeInfo"]["bootID"] = json!("second"));
-                    night.act("n1", "second");
-                }),
-            ],
-        );
-    }
+    pub(crate) const S9: &[Row] = &[
+        ("the boot ID of the intent", false, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("twice", true, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+            night.edit("world", "n1", |node| node["status"]["nodeInfo"]["bootID"] = json!("second"));
+            night.act("n1", "boot-n1");
+        }),
+        ("twice with the new boot ID", true, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.edit("world", "n1", |node| node["status"]["nodeInfo"]["bootID"] = json!("second"));
+            night.act("n1", "second");
+        }),
+    ];
 
-    #[test]
-    fn s16() {
-        Night::rows(
-            "S16",
-            &[
-                ("intent and message first", false, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("no intent", true, |night| {
-                    night.start("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("no message", true, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.record("n1", |status| status["outbox"] = json!([]));
-                    night.act("n1", "boot-n1");
-                }),
-                ("kured's lock given without intent", true, |night| {
-                    night.start("n1");
-                    night.lock("maint-1", Some(&Night::lock_of("n1")));
-                }),
-            ],
-        );
-    }
+    pub(crate) const S16: &[Row] = &[
+        ("intent and message first", false, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("no intent", true, |night| {
+            night.start("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("no message", true, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.record("n1", |status| status["outbox"] = json!([]));
+            night.act("n1", "boot-n1");
+        }),
+        ("kured's lock given without intent", true, |night| {
+            night.start("n1");
+            night.lock("maint-1", Some(&Night::lock_of("n1")));
+        }),
+    ];
 
-    #[test]
-    fn s8() {
-        Night::rows(
-            "S8",
-            &[
-                ("a hold for a run, released", false, |night| {
-                    night.start("n1");
-                    night.lock("maint-1", Some(&Night::lock_of("maint")));
-                    night.lock("maint-1", None);
-                }),
-                ("the metadata of kured's lock", false, |night| {
-                    night.start("n1");
-                    night.lock("kured", Some(&Night::lock_of("n1")));
-                    let mut lock = Night::lock_of("n1");
-                    lock["metadata"]["unschedulable"] = json!(true);
-                    night.lock("maint-1", Some(&lock));
-                }),
-                ("the metadata of kured's lock, which never expires", false, |night| {
-                    night.start("n1");
-                    let mut lock = Night::lock_of("n1");
-                    lock["TTL"] = json!(0);
-                    night.lock("kured", Some(&lock));
-                    lock["metadata"]["unschedulable"] = json!(true);
-                    night.lock("maint-1", Some(&lock));
-                }),
-                ("kured's lock made to expire never", true, |night| {
-                    night.start("n1");
-                    night.lock("kured", Some(&Night::lock_of("n1")));
-                    let mut lock = Night::lock_of("n1");
-                    lock["TTL"] = json!(0);
-                    night.lock("maint-1", Some(&lock));
-                }),
-                ("a hold of a run that is over and waits for kured's question", false, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| {
-                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}});
-                    });
-                    night.finalize("n1");
-                    night.lock("maint-1", Some(&Night::hold_of("n1")));
-                }),
-                ("a hold of a run that is over and let go of", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| {
-                        *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}});
-                    });
-                    night.lock("maint-1", Some(&Night::hold_of("n1")));
-                }),
-                ("a hold of a run that is over while another one is in flight", true, |night| {
-                    night.start("n1");
-                    night.start("n2");
-                    night.record("n1", |status| *status = json!({"phase": "Failed"}));
-                    night.lock("maint-1", Some(&Night::hold_of("n1")));
-                }),
-                ("a ghost's lock", false, |night| {
-                    night.lock("kured", Some(&Night::lock_of("n9")));
-                    night.lock("maint-1", None);
-                }),
-                ("an expired lock", false, |night| {
-                    let mut lock = Night::lock_of("n2");
-                    lock["TTL"] = json!(1);
-                    night.lock("kured", Some(&lock));
-                    night.wait(5);
-                    night.leader("maint-1", 3);
-                    night.lock("maint-1", None);
-                }),
-                ("a foreign live lock removed", true, |night| {
-                    night.lock("kured", Some(&Night::lock_of("n2")));
-                    night.lock("maint-1", None);
-                }),
-                ("a person's hold overwritten", true, |night| {
-                    night.start("n1");
-                    night.lock("somebody", Some(&Night::lock_of("manual")));
-                    night.lock("maint-1", Some(&Night::lock_of("maint")));
-                }),
-                ("an unreadable lock overwritten", true, |night| {
-                    night.start("n1");
-                    night.lock_text("somebody", Some("garbage"));
-                    night.lock("maint-1", Some(&Night::lock_of("maint")));
-                }),
-                ("held without a run", true, |night| night.lock("maint-1", Some(&Night::lock_of("maint")))),
-                ("TTL zero", true, |night| {
-                    night.start("n1");
-                    let mut lock = Night::lock_of("maint");
-                    lock["TTL"] = json!(0);
-                    night.lock("maint-1", Some(&lock));
-                }),
-                ("no time", true, |night| {
-                    night.start("n1");
-                    night.lock("maint-1", Some(&json!({"nodeID": "maint", "TTL": 9})));
-                }),
-            ],
-        );
-    }
+    pub(crate) const S8: &[Row] = &[
+        ("a hold for a run, released", false, |night| {
+            night.start("n1");
+            night.lock("maint-1", Some(&Night::lock_of("maint")));
+            night.lock("maint-1", None);
+        }),
+        ("the metadata of kured's lock", false, |night| {
+            night.start("n1");
+            night.lock("kured", Some(&Night::lock_of("n1")));
+            let mut lock = Night::lock_of("n1");
+            lock["metadata"]["unschedulable"] = json!(true);
+            night.lock("maint-1", Some(&lock));
+        }),
+        ("the metadata of kured's lock, which never expires", false, |night| {
+            night.start("n1");
+            let mut lock = Night::lock_of("n1");
+            lock["TTL"] = json!(0);
+            night.lock("kured", Some(&lock));
+            lock["metadata"]["unschedulable"] = json!(true);
+            night.lock("maint-1", Some(&lock));
+        }),
+        ("kured's lock made to expire never", true, |night| {
+            night.start("n1");
+            night.lock("kured", Some(&Night::lock_of("n1")));
+            let mut lock = Night::lock_of("n1");
+            lock["TTL"] = json!(0);
+            night.lock("maint-1", Some(&lock));
+        }),
+        ("a hold of a run that is over and waits for kured's question", false, |night| {
+            night.start("n1");
+            night.record("n1", |status| {
+                *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}});
+            });
+            night.finalize("n1");
+            night.lock("maint-1", Some(&Night::hold_of("n1")));
+        }),
+        ("a hold of a run that is over and let go of", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| {
+                *status = json!({"phase": "Failed", "kured": {"closing": {"epoch": 2}}});
+            });
+            night.lock("maint-1", Some(&Night::hold_of("n1")));
+        }),
+        ("a hold of a run that is over while another one is in flight", true, |night| {
+            night.start("n1");
+            night.start("n2");
+            night.record("n1", |status| *status = json!({"phase": "Failed"}));
+            night.lock("maint-1", Some(&Night::hold_of("n1")));
+        }),
+        ("a ghost's lock", false, |night| {
+            night.lock("kured", Some(&Night::lock_of("n9")));
+            night.lock("maint-1", None);
+        }),
+        ("an expired lock", false, |night| {
+            let mut lock = Night::lock_of("n2");
+            lock["TTL"] = json!(1);
+            night.lock("kured", Some(&lock));
+            night.wait(5);
+            night.leader("maint-1", 3);
+            night.lock("maint-1", None);
+        }),
+        ("a foreign live lock removed", true, |night| {
+            night.lock("kured", Some(&Night::lock_of("n2")));
+            night.lock("maint-1", None);
+        }),
+        ("a person's hold overwritten", true, |night| {
+            night.start("n1");
+            night.lock("somebody", Some(&Night::lock_of("manual")));
+            night.lock("maint-1", Some(&Night::lock_of("maint")));
+        }),
+        ("an unreadable lock overwritten", true, |night| {
+            night.start("n1");
+            night.lock_text("somebody", Some("garbage"));
+            night.lock("maint-1", Some(&Night::lock_of("maint")));
+        }),
+        ("held without a run", true, |night| night.lock("maint-1", Some(&Night::lock_of("maint")))),
+        ("TTL zero", true, |night| {
+            night.start("n1");
+            let mut lock = Night::lock_of("maint");
+            lock["TTL"] = json!(0);
+            night.lock("maint-1", Some(&lock));
+        }),
+        ("no time", true, |night| {
+            night.start("n1");
+            night.lock("maint-1", Some(&json!({"nodeID": "maint", "TTL": 9})));
+        }),
+    ];
 }

@@ -83,6 +83,21 @@ pub fn only_the_leader_writes(rules: &Rules, history: &History) -> Vec<Violation
     found
 }
 
+/// L6, of a night at rest: somebody renews the Lease, or did less than two of its durations ago.
+pub fn somebody_leads(_: &Rules, history: &History) -> Vec<Violation> {
+    let Some(end) = history.steps.last() else { return Vec::new() };
+    let objects = history.last();
+    let Some(lease) = lease(&objects) else { return vec![history.at_end("L6", "there is no Lease".to_owned())] };
+    let free = object::text(lease, "/spec/holderIdentity").is_empty();
+    // A Lease that was given up has a renewal, too.
+    let seconds = lease.at("/spec/leaseDurationSeconds").and_then(Value::as_i64).unwrap_or(0);
+    let since = object::time(lease, "/spec/renewTime").unwrap_or(Timestamp::MIN);
+    let silent = end.at.duration_since(since) > SignedDuration::from_secs(seconds.saturating_mul(3));
+    let state = if free { "free" } else { "not renewed" };
+    let what = || format!("the Lease is {state} since {since}");
+    silent.then(|| history.at_end("L6", what())).into_iter().collect()
+}
+
 /// The terms that a step writes: into records, and into owner annotations that it changes.
 fn terms(step: &Step) -> Vec<i64> {
     let records = changes(step, "maint.dev", "maintenances")
@@ -122,82 +137,91 @@ pub fn never_its_own_node(rules: &Rules, history: &History) -> Vec<Violation> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::Night;
+pub(super) mod tests {
+    use super::super::testing::Row;
 
-    #[test]
-    fn s15() {
-        Night::rows(
-            "S15",
-            &[
-                ("it runs elsewhere", false, |night| {
-                    night.seat("maint-1", "n2");
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("another replica runs there", false, |night| {
-                    night.seat("maint-2", "n1");
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("it evicts from its own node", true, |night| {
-                    night.seat("maint-1", "n1");
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("it reboots its own node", true, |night| {
-                    night.seat("maint-1", "n1");
-                    night.start("n1");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-                ("it puts its own node back", false, |night| {
-                    night.start("n1");
-                    night.seat("maint-1", "n1");
-                    night.uncordon("n1");
-                }),
-            ],
-        );
-    }
+    pub(crate) const L6: &[Row] = &[
+        ("renewed", false, |night| {
+            night.wait(600);
+            night.leader("maint-1", 3);
+            night.start("n1");
+        }),
+        ("lost a moment ago", false, |night| {
+            night.wait(80);
+            night.not_ready("n3");
+        }),
+        ("nobody took it", true, |night| {
+            night.wait(120);
+            night.not_ready("n3");
+        }),
+        ("given up, and nobody took it", true, |night| {
+            night.leader("", 3);
+            night.wait(120);
+            night.not_ready("n3");
+        }),
+    ];
 
-    #[test]
-    fn s5() {
-        Night::rows(
-            "S5",
-            &[
-                ("the leader", false, |night| night.start("n1")),
-                ("the new leader re-stamps first", false, |night| {
-                    night.start("n1");
-                    night.leader("maint-2", 4);
-                    night.record("n1", |status| status["term"] = 4.into());
-                    night.uncordon("n1");
-                }),
-                ("a lease that has run out", true, |night| {
-                    night.start("n1");
-                    night.wait(31);
-                    night.uncordon("n1");
-                }),
-                ("a renewed lease", false, |night| {
-                    night.start("n1");
-                    night.wait(25);
-                    night.leader("maint-1", 3);
-                    night.wait(25);
-                    night.uncordon("n1");
-                }),
-                ("the old leader", true, |night| {
-                    night.start("n1");
-                    night.leader("maint-2", 4);
-                    night.client = "maint-1".to_owned();
-                    night.uncordon("n1");
-                }),
-                ("an old term", true, |night| {
-                    night.start("n1");
-                    night.leader("maint-2", 4);
-                    night.record("n1", |status| status["phase"] = "Draining".into());
-                }),
-            ],
-        );
-    }
+    pub(crate) const S15: &[Row] = &[
+        ("it runs elsewhere", false, |night| {
+            night.seat("maint-1", "n2");
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("another replica runs there", false, |night| {
+            night.seat("maint-2", "n1");
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("it evicts from its own node", true, |night| {
+            night.seat("maint-1", "n1");
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("it reboots its own node", true, |night| {
+            night.seat("maint-1", "n1");
+            night.start("n1");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+        ("it puts its own node back", false, |night| {
+            night.start("n1");
+            night.seat("maint-1", "n1");
+            night.uncordon("n1");
+        }),
+    ];
+
+    pub(crate) const S5: &[Row] = &[
+        ("the leader", false, |night| night.start("n1")),
+        ("the new leader re-stamps first", false, |night| {
+            night.start("n1");
+            night.leader("maint-2", 4);
+            night.record("n1", |status| status["term"] = 4.into());
+            night.uncordon("n1");
+        }),
+        ("a lease that has run out", true, |night| {
+            night.start("n1");
+            night.wait(31);
+            night.uncordon("n1");
+        }),
+        ("a renewed lease", false, |night| {
+            night.start("n1");
+            night.wait(25);
+            night.leader("maint-1", 3);
+            night.wait(25);
+            night.uncordon("n1");
+        }),
+        ("the old leader", true, |night| {
+            night.start("n1");
+            night.leader("maint-2", 4);
+            night.client = "maint-1".to_owned();
+            night.uncordon("n1");
+        }),
+        ("an old term", true, |night| {
+            night.start("n1");
+            night.leader("maint-2", 4);
+            night.record("n1", |status| status["phase"] = "Draining".into());
+        }),
+    ];
 }

@@ -154,102 +154,90 @@ fn foreign_cordon(objects: &Objects, node: &Value) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::Night;
+pub(super) mod tests {
+    use super::super::testing::{Night, Row};
     use super::*;
     use serde_json::json;
 
-    #[test]
-    fn s1() {
-        Night::rows(
-            "S1",
-            &[
-                ("one at a time", false, |night| night.start("n1")),
-                ("another is NotReady", true, |night| {
-                    night.not_ready("n2");
-                    night.start("n1");
-                }),
-                ("another is cordoned by somebody", true, |night| {
-                    night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
-                    night.start("n1");
-                }),
-                ("another is in flight", true, |night| {
-                    night.start("n2");
-                    night.start("n1");
-                }),
-                ("granted", false, |night| {
-                    night.start("n1");
-                    night.grant("n1");
-                }),
-                ("granted while another is cordoned by somebody", true, |night| {
-                    night.start("n1");
-                    night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
-                    night.grant("n1");
-                }),
-                ("cordoned by somebody after kured heard it", false, |night| {
-                    night.start("n1");
-                    night.grant("n1");
-                    night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
-                    night.lock("kured-n1", Some(&Night::lock_of("n1")));
-                }),
-                ("its kured takes the lock", false, |night| {
-                    night.start("n1");
-                    night.lock("kured-n1", Some(&Night::lock_of("n1")));
-                }),
-                ("its kured takes the lock while another is in flight", true, |night| {
-                    night.start("n2");
-                    night.lock("kured-n1", Some(&Night::lock_of("n1")));
-                }),
-                ("rebooted while another is NotReady", true, |night| {
-                    night.start("n1");
-                    night.not_ready("n2");
-                    night.intend("n1");
-                    night.act("n1", "boot-n1");
-                }),
-            ],
-        );
-    }
+    pub(crate) const S1: &[Row] = &[
+        ("one at a time", false, |night| night.start("n1")),
+        ("another is NotReady", true, |night| {
+            night.not_ready("n2");
+            night.start("n1");
+        }),
+        ("another is cordoned by somebody", true, |night| {
+            night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
+            night.start("n1");
+        }),
+        ("another is in flight", true, |night| {
+            night.start("n2");
+            night.start("n1");
+        }),
+        ("granted", false, |night| {
+            night.start("n1");
+            night.grant("n1");
+        }),
+        ("granted while another is cordoned by somebody", true, |night| {
+            night.start("n1");
+            night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
+            night.grant("n1");
+        }),
+        ("cordoned by somebody after kured heard it", false, |night| {
+            night.start("n1");
+            night.grant("n1");
+            night.edit("somebody", "n2", |node| node["spec"]["unschedulable"] = json!(true));
+            night.lock("kured-n1", Some(&Night::lock_of("n1")));
+        }),
+        ("its kured takes the lock", false, |night| {
+            night.start("n1");
+            night.lock("kured-n1", Some(&Night::lock_of("n1")));
+        }),
+        ("its kured takes the lock while another is in flight", true, |night| {
+            night.start("n2");
+            night.lock("kured-n1", Some(&Night::lock_of("n1")));
+        }),
+        ("rebooted while another is NotReady", true, |night| {
+            night.start("n1");
+            night.not_ready("n2");
+            night.intend("n1");
+            night.act("n1", "boot-n1");
+        }),
+    ];
 
-    #[test]
-    fn s6() {
-        Night::rows(
-            "S6",
-            &[
-                ("ours", false, |night| {
-                    night.start("n1");
-                    night.uncordon("n1");
-                }),
-                ("without owner annotation", true, |night| {
-                    night.edit("somebody", "n1", |node| node["spec"]["unschedulable"] = json!(true));
-                    night.uncordon("n1");
-                }),
-                ("held", true, |night| {
-                    night.start("n1");
-                    night.edit("somebody", "n1", |node| object::annotate(node, HOLD, "{}"));
-                    night.uncordon("n1");
-                }),
-                ("cordoned again by somebody", true, |night| {
-                    night.start("n1");
-                    night.edit("somebody", "n1", |node| {
-                        node["metadata"]["managedFields"] =
-                            json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
-                    });
-                    night.uncordon("n1");
-                }),
-                ("was cordoned before", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| status["node"] = json!({"wasUnschedulable": true}));
-                    night.uncordon("n1");
-                }),
-                ("a foreign annotation", true, |night| {
-                    night.edit("maint-1", "n1", |node| object::annotate(node, "example.com/x", "y"));
-                }),
-                ("a taint", true, |night| {
-                    night.edit("maint-1", "n1", |node| {
-                        node["spec"]["taints"] = json!([{"key": "x", "effect": "NoSchedule"}]);
-                    });
-                }),
-            ],
-        );
-    }
+    pub(crate) const S6: &[Row] = &[
+        ("ours", false, |night| {
+            night.start("n1");
+            night.uncordon("n1");
+        }),
+        ("without owner annotation", true, |night| {
+            night.edit("somebody", "n1", |node| node["spec"]["unschedulable"] = json!(true));
+            night.uncordon("n1");
+        }),
+        ("held", true, |night| {
+            night.start("n1");
+            night.edit("somebody", "n1", |node| object::annotate(node, HOLD, "{}"));
+            night.uncordon("n1");
+        }),
+        ("cordoned again by somebody", true, |night| {
+            night.start("n1");
+            night.edit("somebody", "n1", |node| {
+                node["metadata"]["managedFields"] =
+                    json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
+            });
+            night.uncordon("n1");
+        }),
+        ("was cordoned before", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| status["node"] = json!({"wasUnschedulable": true}));
+            night.uncordon("n1");
+        }),
+        ("a foreign annotation", true, |night| {
+            night.edit("maint-1", "n1", |node| object::annotate(node, "example.com/x", "y"));
+        }),
+        ("a taint", true, |night| {
+            night.edit("maint-1", "n1", |node| {
+                node["spec"]["taints"] = json!([{"key": "x", "effect": "NoSchedule"}]);
+            });
+        }),
+    ];
 }

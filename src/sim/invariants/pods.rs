@@ -222,196 +222,178 @@ pub fn nothing_is_repaired(rules: &Rules, history: &History) -> Vec<Violation> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::Night;
+pub(super) mod tests {
+    use super::super::testing::Row;
     use serde_json::json;
 
-    #[test]
-    fn s7() {
-        Night::rows(
-            "S7",
-            &[
-                ("an owned node's pod by uid", false, |night| {
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("refused by its uid", false, |night| {
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-of-old"));
-                }),
-                ("without uid", true, |night| {
-                    night.start("n1");
-                    night.evict("web-n1", None);
-                }),
-                ("another node's pod", true, |night| {
-                    night.start("n1");
-                    night.evict("web-n2", Some("uid-web-n2"));
-                }),
-                ("a DaemonSet's pod", true, |night| {
-                    night.start("n1");
-                    night.evict("agent-n1", Some("uid-agent-n1"));
-                }),
-                ("a static pod", true, |night| {
-                    night.start("n1");
-                    night.evict("static-n1", Some("uid-static-n1"));
-                }),
-                ("deleted", true, |night| {
-                    night.start("n1");
-                    night.delete("web-n1");
-                }),
-                ("deleted after it was refused", true, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 0);
-                    night.evict("web-n1", Some("uid-web-n1"));
-                    night.delete("web-n1");
-                }),
-                ("refused by its budget", false, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 0);
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("within its budget", false, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 1);
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("a stale uid that takes from the budget and hits nobody", false, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 1);
-                    night.evict("web-n1", Some("uid-of-old"));
-                }),
-                ("against its budget", true, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 0);
-                    night.take("web-n1", "uid-web-n1", None);
-                }),
-                ("under two budgets", true, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 1);
-                    night.guard("web-n1", 1);
-                    night.take("web-n1", "uid-web-n1", None);
-                }),
-                ("another uid", true, |night| {
-                    night.start("n1");
-                    night.take("web-n1", "uid-of-old", None);
-                }),
-                ("without grace", true, |night| {
-                    night.start("n1");
-                    night.take("web-n1", "uid-web-n1", Some(0));
-                }),
-                ("with a grace of its own", false, |night| {
-                    night.start("n1");
-                    night.take("web-n1", "uid-web-n1", Some(5));
-                }),
-                ("the budget raised", true, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 0);
-                    night.change_budget("maint-1", |budget| budget["spec"]["minAvailable"] = json!(0));
-                }),
-                ("the budget's status written", true, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 0);
-                    night.change_budget("maint-1", |budget| budget["status"]["disruptionsAllowed"] = json!(1));
-                }),
-                ("the budget raised by somebody else", false, |night| {
-                    night.start("n1");
-                    night.guard("web-n1", 0);
-                    night.change_budget("person", |budget| budget["spec"]["minAvailable"] = json!(0));
-                }),
-                ("the pod taken out of its budget", true, |night| {
-                    night.start("n1");
-                    night.change_pod("maint-1", "web-n1", |pod| pod["metadata"]["labels"] = json!({}));
-                }),
-                ("its finalizer taken off by somebody else", false, |night| {
-                    night.start("n1");
-                    night.change_pod("operator", "web-n1", |pod| pod["metadata"]["labels"] = json!({"free": "yes"}));
-                }),
-                ("somebody took the cordon off a moment ago", false, |night| {
-                    night.start("n1");
-                    night.uncordon_by("person", "n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("somebody took the cordon off a while ago", true, |night| {
-                    night.start("n1");
-                    night.uncordon_by("person", "n1");
-                    night.wait(2);
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("after the cordon is gone", true, |night| {
-                    night.start("n1");
-                    night.uncordon("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-            ],
-        );
-    }
+    pub(crate) const S7: &[Row] = &[
+        ("an owned node's pod by uid", false, |night| {
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("refused by its uid", false, |night| {
+            night.start("n1");
+            night.evict("web-n1", Some("uid-of-old"));
+        }),
+        ("without uid", true, |night| {
+            night.start("n1");
+            night.evict("web-n1", None);
+        }),
+        ("another node's pod", true, |night| {
+            night.start("n1");
+            night.evict("web-n2", Some("uid-web-n2"));
+        }),
+        ("a DaemonSet's pod", true, |night| {
+            night.start("n1");
+            night.evict("agent-n1", Some("uid-agent-n1"));
+        }),
+        ("a static pod", true, |night| {
+            night.start("n1");
+            night.evict("static-n1", Some("uid-static-n1"));
+        }),
+        ("deleted", true, |night| {
+            night.start("n1");
+            night.delete("web-n1");
+        }),
+        ("deleted after it was refused", true, |night| {
+            night.start("n1");
+            night.guard("web-n1", 0);
+            night.evict("web-n1", Some("uid-web-n1"));
+            night.delete("web-n1");
+        }),
+        ("refused by its budget", false, |night| {
+            night.start("n1");
+            night.guard("web-n1", 0);
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("within its budget", false, |night| {
+            night.start("n1");
+            night.guard("web-n1", 1);
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("a stale uid that takes from the budget and hits nobody", false, |night| {
+            night.start("n1");
+            night.guard("web-n1", 1);
+            night.evict("web-n1", Some("uid-of-old"));
+        }),
+        ("against its budget", true, |night| {
+            night.start("n1");
+            night.guard("web-n1", 0);
+            night.take("web-n1", "uid-web-n1", None);
+        }),
+        ("under two budgets", true, |night| {
+            night.start("n1");
+            night.guard("web-n1", 1);
+            night.guard("web-n1", 1);
+            night.take("web-n1", "uid-web-n1", None);
+        }),
+        ("another uid", true, |night| {
+            night.start("n1");
+            night.take("web-n1", "uid-of-old", None);
+        }),
+        ("without grace", true, |night| {
+            night.start("n1");
+            night.take("web-n1", "uid-web-n1", Some(0));
+        }),
+        ("with a grace of its own", false, |night| {
+            night.start("n1");
+            night.take("web-n1", "uid-web-n1", Some(5));
+        }),
+        ("the budget raised", true, |night| {
+            night.start("n1");
+            night.guard("web-n1", 0);
+            night.change_budget("maint-1", |budget| budget["spec"]["minAvailable"] = json!(0));
+        }),
+        ("the budget's status written", true, |night| {
+            night.start("n1");
+            night.guard("web-n1", 0);
+            night.change_budget("maint-1", |budget| budget["status"]["disruptionsAllowed"] = json!(1));
+        }),
+        ("the budget raised by somebody else", false, |night| {
+            night.start("n1");
+            night.guard("web-n1", 0);
+            night.change_budget("person", |budget| budget["spec"]["minAvailable"] = json!(0));
+        }),
+        ("the pod taken out of its budget", true, |night| {
+            night.start("n1");
+            night.change_pod("maint-1", "web-n1", |pod| pod["metadata"]["labels"] = json!({}));
+        }),
+        ("its finalizer taken off by somebody else", false, |night| {
+            night.start("n1");
+            night.change_pod("operator", "web-n1", |pod| pod["metadata"]["labels"] = json!({"free": "yes"}));
+        }),
+        ("somebody took the cordon off a moment ago", false, |night| {
+            night.start("n1");
+            night.uncordon_by("person", "n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("somebody took the cordon off a while ago", true, |night| {
+            night.start("n1");
+            night.uncordon_by("person", "n1");
+            night.wait(2);
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("after the cordon is gone", true, |night| {
+            night.start("n1");
+            night.uncordon("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+    ];
 
-    #[test]
-    fn s10() {
-        Night::rows(
-            "S10",
-            &[
-                ("drain", false, |night| {
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("cordon-only", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| status["strategy"] = json!("cordon-only"));
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("cordon-only, and refused", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| status["strategy"] = json!("cordon-only"));
-                    night.guard("web-n1", 0);
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("the strategy was lost", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| status["strategy"] = json!(null));
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("a pod that is gone, while a run drains", false, |night| {
-                    night.start("n1");
-                    night.evict("web-n9", Some("uid-web-n9"));
-                }),
-                ("a pod that is gone, while none does", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| status["strategy"] = json!("cordon-only"));
-                    night.evict("web-n9", Some("uid-web-n9"));
-                }),
-                ("the run of another node drains", true, |night| {
-                    night.start("n1");
-                    night.evict("web-n2", Some("uid-web-n2"));
-                }),
-            ],
-        );
-    }
+    pub(crate) const S10: &[Row] = &[
+        ("drain", false, |night| {
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("cordon-only", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| status["strategy"] = json!("cordon-only"));
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("cordon-only, and refused", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| status["strategy"] = json!("cordon-only"));
+            night.guard("web-n1", 0);
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("the strategy was lost", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| status["strategy"] = json!(null));
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("a pod that is gone, while a run drains", false, |night| {
+            night.start("n1");
+            night.evict("web-n9", Some("uid-web-n9"));
+        }),
+        ("a pod that is gone, while none does", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| status["strategy"] = json!("cordon-only"));
+            night.evict("web-n9", Some("uid-web-n9"));
+        }),
+        ("the run of another node drains", true, |night| {
+            night.start("n1");
+            night.evict("web-n2", Some("uid-web-n2"));
+        }),
+    ];
 
-    #[test]
-    fn s13() {
-        Night::rows(
-            "S13",
-            &[
-                ("before the return", false, |night| {
-                    night.start("n1");
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("evicted after the return", true, |night| {
-                    night.start("n1");
-                    night.record("n1", |status| status["phase"] = json!("Verifying"));
-                    night.evict("web-n1", Some("uid-web-n1"));
-                }),
-                ("rebooted again", true, |night| {
-                    night.start("n1");
-                    night.intend("n1");
-                    night.record("n1", |status| status["phase"] = json!("Held"));
-                    night.act("n1", "boot-n1");
-                }),
-                ("a workload restarted", true, |night| {
-                    night.daemon_set("maint-1", |set| set["spec"] = json!({"restarted": true}));
-                }),
-            ],
-        );
-    }
+    pub(crate) const S13: &[Row] = &[
+        ("before the return", false, |night| {
+            night.start("n1");
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("evicted after the return", true, |night| {
+            night.start("n1");
+            night.record("n1", |status| status["phase"] = json!("Verifying"));
+            night.evict("web-n1", Some("uid-web-n1"));
+        }),
+        ("rebooted again", true, |night| {
+            night.start("n1");
+            night.intend("n1");
+            night.record("n1", |status| status["phase"] = json!("Held"));
+            night.act("n1", "boot-n1");
+        }),
+        ("a workload restarted", true, |night| {
+            night.daemon_set("maint-1", |set| set["spec"] = json!({"restarted": true}));
+        }),
+    ];
 }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::views::{KURED_LOCK, OWNER};
-use super::{AT_REST, History, INVARIANTS, Rules};
+use super::{History, Invariant, Opening, Rules};
 use crate::store::{Context, ObjectKey, Store, object};
 use crate::trace::{Step, Trace};
 use crate::world::{ACTION_ANNOTATION, ACTION_BOOT_ID, ACTION_NAMESPACE, fixture};
@@ -23,6 +23,8 @@ pub struct Night {
     term: i64,
     /// The status of the finding that is written; empty for none, as where all pass.
     pub finding: String,
+    /// What was delivered.
+    pub mail: Vec<(String, String)>,
 }
 
 /// The findings of a status as a record keeps them.
@@ -31,12 +33,17 @@ fn kept(status: &str) -> Value {
 }
 
 const START: &str = "2026-11-30T02:00:00Z";
+/// The opening that every hand-made night is in, from ten minutes before to twenty minutes after its begin.
+pub const OPENING: &str = "night-2026-11-30";
+/// What must be written nowhere.
+pub const SECRET: &str = "T0PSECRET";
 
 impl Night {
     fn new() -> Self {
         let now: Timestamp = START.parse().expect("a time");
         let mut store = Store::new(1, now);
         fixture::register(&mut store);
+        fixture::register_longhorn(&mut store, now);
         for namespace in ["maint", ACTION_NAMESPACE] {
             store.seed(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}), now);
         }
@@ -71,33 +78,42 @@ impl Night {
             client: "maint-1".to_owned(),
             term: 3,
             finding: String::new(),
+            mail: Vec::new(),
         };
         night.leader("maint-1", 3);
         night
     }
 
     /// Runs rows against one check; each must violate it or not, as it says.
-    pub fn rows(invariant: &str, rows: &[Row]) {
-        let known = INVARIANTS.iter().chain(AT_REST).find(|(name, _)| *name == invariant);
-        let (_, check) = known.expect("a known invariant");
-        let rules = Rules { kured_asks: true, ..Rules::default() };
-        assert!(rows.iter().any(|row| row.1) && rows.iter().any(|row| !row.1), "{invariant} needs both kinds of row");
+    pub fn rows(invariant: &Invariant, rows: &[Row]) {
+        let rules = Rules {
+            kured_asks: true,
+            openings: vec![Opening { id: OPENING.to_owned(), starts: Self::at(-600), ends: Self::at(1200) }],
+            expected: SignedDuration::from_secs(300),
+            secrets: vec![SECRET.to_owned()],
+            ..Rules::default()
+        };
         for (row, violates, act) in rows {
-            let mut night = Self::new();
-            act(&mut night);
-            let history = History { initial: night.initial, steps: night.trace.steps().to_vec() };
-            let found = check(&rules, &history);
-            assert_eq!(!found.is_empty(), *violates, "{invariant}, {row}: {found:#?}");
-            assert!(found.iter().all(|violation| violation.invariant == invariant), "{row}");
+            let found = (invariant.check)(&rules, &Self::played(*act));
+            assert_eq!(!found.is_empty(), *violates, "{}, {row}: {found:#?}", invariant.id);
+            assert!(found.iter().all(|violation| violation.invariant == invariant.id), "{row}");
         }
+    }
+
+    /// So many seconds after the begin.
+    fn at(seconds: i64) -> Timestamp {
+        START.parse::<Timestamp>().expect("a time") + SignedDuration::from_secs(seconds)
+    }
+
+    fn played(act: fn(&mut Self)) -> History {
+        let mut night = Self::new();
+        act(&mut night);
+        History { initial: night.initial, steps: night.trace.steps().to_vec(), mail: night.mail }
     }
 
     /// Runs a night against all checks.
     pub fn run(act: fn(&mut Self)) -> Vec<super::Violation> {
-        let mut night = Self::new();
-        act(&mut night);
-        let history = History { initial: night.initial, steps: night.trace.steps().to_vec() };
-        super::check_all(&Rules::default(), &history)
+        super::check_all(&Rules::default(), &Self::played(act))
     }
 
     fn step(&mut self, client: &str, mut step: Step, act: impl FnOnce(&mut Store, Timestamp)) {
@@ -108,7 +124,49 @@ impl Night {
         self.trace.push(step);
     }
 
-    fn change(&mut self, client: &str, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
+    /// Makes objects.
+    pub fn seed(&mut self, client: &str, objects: Vec<Value>) {
+        let step = Step::act(client, self.now);
+        self.step(client, step, |store, now| {
+            for object in objects {
+                store.seed(object, now).expect("a known kind");
+            }
+        });
+    }
+
+    /// A request that writes and changes nothing.
+    pub fn put(&mut self, resource: &str, subresource: &str, name: &str) {
+        let mut step = Step::act(&self.client, self.now);
+        step.verb = "update";
+        step.code = 200;
+        resource.clone_into(&mut step.resource);
+        subresource.clone_into(&mut step.subresource);
+        name.clone_into(&mut step.name);
+        self.trace.push(step);
+    }
+
+    /// A request with a body.
+    pub fn put_body(&mut self, body: &Value) {
+        let mut step = Step::act(&self.client, self.now);
+        step.body = Some(body.clone().into());
+        self.trace.push(step);
+    }
+
+    /// Somebody halts everything.
+    pub fn halt(&mut self) {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "maint-control", "namespace": "maint"},
+            "data": {"halt": r#"{"by": "person"}"#}});
+        self.seed("person", vec![map]);
+    }
+
+    /// Changes the spec of a node's record, as a person does.
+    pub fn spec(&mut self, node: &str, change: impl FnOnce(&mut Value)) {
+        let key = ObjectKey::new("maint.dev", "maintenances", "", &format!("{node}-a"));
+        self.change("person", &key, |record| change(&mut record["spec"]));
+    }
+
+    /// Changes an object.
+    pub fn change(&mut self, client: &str, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let step = Step::act(client, self.now);
         self.step(client, step, |store, _| {
             assert!(store.edit(key, change), "{key:?} changed");
@@ -211,6 +269,14 @@ impl Night {
         self.record(node, |status| status["intent"]["validUntil"] = json!(until));
     }
 
+    /// kured's question is written down, with what it heard.
+    pub fn ask(&mut self, node: &str, answer: &str) {
+        let asked =
+            json!({"at": object::seconds(self.now), "answer": answer, "epoch": 1, "source": "kured"}).to_string();
+        let key = ObjectKey::new("maint.dev", "maintenances", "", &format!("{node}-a"));
+        self.change("maint-1", &key, |record| object::annotate(record, "maint.dev/asked", &asked));
+    }
+
     /// Puts our finalizer on a node's record.
     pub fn finalize(&mut self, node: &str) {
         let client = self.client.clone();
@@ -251,6 +317,7 @@ impl Night {
         let body = json!({"metadata": {"name": pod}, "deleteOptions": options});
         let mut step = self.pod_step(pod, "create");
         step.subresource = "eviction".to_owned();
+        step.code = 201;
         step.body = Some(body.clone().into());
         self.step(&client, step, |store, now| {
             // A refusal is a row's business.

@@ -39,6 +39,10 @@ pub fn boot_id(node: &Value) -> &str {
     object::text(node, "/status/nodeInfo/bootID")
 }
 
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.at("/metadata/labels")?.get(key)?.as_str()
+}
+
 /// The owner annotation {maintenance, term}.
 pub fn owner(node: &Value) -> Option<(String, i64)> {
     let value: Value = serde_json::from_str(object::annotation(node, OWNER)?).ok()?;
@@ -140,4 +144,42 @@ pub fn is_garbage(text: &str) -> bool {
 
 pub fn holders(daemon_set: &Value) -> Vec<String> {
     locks(daemon_set).iter().map(|lock| object::text(lock, "/nodeID").to_owned()).collect()
+}
+
+/// Whether a change of a record begins its run.
+pub fn begins(change: &Change) -> bool {
+    let before = change.before.as_ref().map_or("Pending", |record| phase(record));
+    before == "Pending" && change.after.as_ref().is_some_and(|record| in_flight(record))
+}
+
+/// Whether a change of a record offers its act, or offers it for longer than before.
+pub fn offers(change: &Change) -> bool {
+    let until = |record: &Option<Arc<Value>>| {
+        record.as_ref().map(|record| object::text(record, "/status/intent/validUntil").to_owned()).unwrap_or_default()
+    };
+    let after = until(&change.after);
+    !after.is_empty() && after != until(&change.before)
+}
+
+/// Whether a record is that of a person's wish.
+pub fn is_manual(record: &Value) -> bool {
+    object::text(record, "/spec/trigger") == "manual"
+}
+
+/// Whether a person waived a gate.
+pub fn waives(record: &Value, gate: &str) -> bool {
+    let all = record.at("/spec/overrides").and_then(Value::as_array);
+    all.into_iter().flatten().any(|one| object::text(one, "/gate") == gate)
+}
+
+/// The node that a change of pods acts on: an action pod that is created.
+pub fn acted_on(change: &Change) -> Option<&str> {
+    let pod = change.after.as_ref().filter(|_| change.before.is_none() && change.key.namespace == ACTION_NAMESPACE)?;
+    (object::annotation(pod, ACTION_ANNOTATION) == Some("true")).then(|| object::text(pod, "/spec/nodeName"))
+}
+
+/// Whether everything is halted.
+pub fn is_halted(objects: &Objects) -> bool {
+    let map = objects.get(&ObjectKey::new("", "configmaps", "maint", "maint-control"));
+    map.is_some_and(|map| map.at("/data/halt").is_some_and(|halt| !halt.is_null()))
 }

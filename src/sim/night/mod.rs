@@ -328,12 +328,13 @@ async fn chaos(stage: &Stage) {
 fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Night {
     let record = stage.record();
     let mut inner = stage.cluster.lock();
-    let history = History { initial, steps: inner.trace.take() };
-    let mut rules = Rules { allow_self: stage.settings.run.allow_self, ..Rules::default() };
+    let history = History { initial, steps: inner.trace.take(), mail: stage.mail.letters() };
+    let mut rules = Rules { secrets: vec![replica::SECRET.to_owned()], ..Rules::of(&stage.settings, begun) };
     if !stage.plan.acts.is_empty() {
         rules.notice = NOTICE;
     }
-    let violations = invariants::check_all(&rules, &history);
+    let mut violations = invariants::check_all(&rules, &history);
+    violations.extend(invariants::check_rest(&rules, &history));
     Night {
         end: End::of(&inner, &history, stage.mail.kinds()),
         violations,

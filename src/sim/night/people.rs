@@ -70,9 +70,13 @@ impl<'a> Person<'a> {
             start_timeout_seconds: Some(3600),
             ..MaintenanceSpec::default()
         };
-        let record = Maintenance::new(name, spec);
+        self.creates(&Maintenance::new(name, spec)).await;
+    }
+
+    /// Creates a record; one of that name is as good.
+    pub(crate) async fn creates(&self, record: &Maintenance) {
         loop {
-            match self.requests.create(&record).await {
+            match self.requests.create(record).await {
                 Ok(_) | Err(WriteError::Conflict(_)) => return,
                 Err(_) => sleep(Duration::from_secs(1)).await,
             }

@@ -4,14 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use maint_core::api::record::OutboxEntry;
 use maint_core::report::delivery::Attempt;
-use maint_engine::deliver::{Letter, Post};
+use maint_engine::deliver::{Letter, Post, redacted};
 use maint_engine::drive::{Records, Wishes};
 use maint_engine::execute::Fenced;
 use maint_engine::lead::{LeadError, LeaseStore};
 use maint_engine::ports::Observe;
 use maint_engine::runtime::{Env, TaskOwner};
 use maint_engine::serve::{Health, Replica, ReplicaEnd};
+use secrecy::SecretString;
 use tokio::task::JoinHandle;
 
 use super::shell::{self, Connection};
@@ -24,13 +26,18 @@ const RESTART: Duration = Duration::from_secs(10);
 /// How long a frozen process stays so: longer than its lease, and long enough for a successor to write.
 const FROZEN: Duration = Duration::from_secs(75);
 
+/// The address of the receiver, which is a secret. Nobody listens there.
+const ADDRESS: &str = "https://hooks.example/services/T0/B0/w9QmXy2LkP";
+/// The part of it that must be written nowhere.
+pub(super) const SECRET: &str = "w9QmXy2LkP";
+
 /// What was delivered, in order: ids and kinds of messages.
 #[derive(Debug, Clone, Default)]
 pub struct Mailbag(Arc<Mutex<Mail>>);
 
 #[derive(Debug, Default)]
 struct Mail {
-    delivered: Vec<(String, String)>,
+    delivered: Vec<OutboxEntry>,
     away: bool,
 }
 
@@ -40,7 +47,13 @@ impl Mailbag {
     pub fn kinds(&self) -> Vec<String> {
         let mail = self.lock();
         let mut seen = std::collections::BTreeSet::new();
-        mail.delivered.iter().filter(|(id, _)| seen.insert(id.clone())).map(|(_, kind)| kind.clone()).collect()
+        mail.delivered.iter().filter(|one| seen.insert(one.id.clone())).map(|one| one.kind.clone()).collect()
+    }
+
+    /// All that was delivered, also what came twice: ids and texts.
+    #[must_use]
+    pub fn letters(&self) -> Vec<(String, String)> {
+        self.lock().delivered.iter().map(|one| (one.id.clone(), one.text.clone())).collect()
     }
 
     /// The receiver goes away, or comes back.
@@ -61,9 +74,11 @@ impl Post for Mailbag {
     async fn post(&self, letter: &Letter, _: Timestamp) -> Attempt {
         let mut mail = self.lock();
         if mail.away {
-            return Attempt::Later { retry_after_seconds: None, error: "nobody is there".to_owned() };
+            // As the real one tells of a connection that failed.
+            let error = redacted(format!("{ADDRESS}: connection refused"), &SecretString::from(ADDRESS), None);
+            return Attempt::Later { retry_after_seconds: None, error };
         }
-        mail.delivered.push((letter.entry.id.clone(), letter.entry.kind.clone()));
+        mail.delivered.push(letter.entry.clone());
         Attempt::Delivered
     }
 }

@@ -16,7 +16,7 @@ use crate::store::object;
 use crate::store::object::At as _;
 use crate::store::proxy::Cell;
 
-type Script = for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub(crate) type Script = for<'a> fn(&'a Stage) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A scenario.
 pub struct Scenario {
@@ -29,7 +29,7 @@ pub struct Scenario {
     /// Changes the settings.
     pub configure: fn(&mut Settings),
     /// What people and the outside do.
-    pub(super) script: Script,
+    pub(crate) script: Script,
     /// Phase and outcome at the end.
     pub ends: (&'static str, &'static str),
     /// How often the target boots.
@@ -65,7 +65,7 @@ const fn as_is(_: &mut Settings) {}
 const ALL: &[&str] =
     &["Pending", "Cordoning", "Draining", "Acting", "Returning", "Verifying", "Uncordoning", "Settling", "Succeeded"];
 
-pub(super) const WELL: Scenario = Scenario {
+pub(crate) const WELL: Scenario = Scenario {
     name: "",
     prepare: nothing,
     seats: None,
@@ -192,7 +192,7 @@ pub const UNATTENDED: &[Scenario] = &[
 ];
 
 /// Mode auto and a window of Mondays, as the day of every night is.
-fn window(settings: &mut Settings, start: &str, end: &str) {
+pub(crate) fn window(settings: &mut Settings, start: &str, end: &str) {
     let text = format!(
         "windows = [{{ name = \"night\", days = [\"mon\"], start = \"{start}\", end = \"{end}\", zone = \"UTC\" }}]"
     );
@@ -206,7 +206,7 @@ async fn wish(stage: &Stage) {
 }
 
 /// A pod on the target whose budget lets nothing go: its operator would lift it, and does not.
-fn stubborn(inner: &mut Inner, now: Timestamp) {
+pub(crate) fn stubborn(inner: &mut Inner, now: Timestamp) {
     let labels = json!({"app": "stubborn", "cnpg.io/cluster": "stubborn"});
     inner.store.seed(
         json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stubborn", "namespace": "default"},
@@ -224,7 +224,7 @@ fn stubborn(inner: &mut Inner, now: Timestamp) {
 }
 
 /// The budget of the stubborn pod lets it go.
-fn relent(stage: &Stage) {
+pub(crate) fn relent(stage: &Stage) {
     stage.with(|_, inner, _| {
         let key = crate::store::ObjectKey::new("policy", "poddisruptionbudgets", "default", "stubborn");
         inner.store.edit(&key, |budget| {

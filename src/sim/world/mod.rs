@@ -40,6 +40,8 @@ pub const STOP_ANNOTATION: &str = "sim.maint.dev/stop-seconds";
 pub const FINALIZER_ANNOTATION: &str = "sim.maint.dev/finalizer-seconds";
 /// Annotation of a pod that its kubelet does not end before the next boot of its node.
 pub const STUCK_ANNOTATION: &str = "sim.maint.dev/stuck";
+/// Annotation of a node whose member of etcd does not vote.
+pub const LEARNER_ANNOTATION: &str = "sim.maint.dev/learner";
 /// Annotation of a StatefulSet whose operator moves the primary: seconds from the cordon of its node to the move.
 pub const SWITCHOVER_ANNOTATION: &str = "sim.maint.dev/switchover-seconds";
 /// Label of such a set's pods.

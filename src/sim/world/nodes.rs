@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Due, STUCK_ANNOTATION, State, Write};
+use super::{Due, LEARNER_ANNOTATION, STUCK_ANNOTATION, State, Write};
 use crate::store::object::At as _;
 use crate::store::{ObjectKey, Store, object};
 
@@ -247,8 +247,11 @@ pub fn etcd(state: &State, store: &Store, now: Timestamp) -> Vec<Write> {
     }
     for node in members {
         let name = object::name(node);
-        let (status, reason) =
-            if state.down.contains(name) { ("False", "Unhealthy") } else { ("True", "MemberNotLearner") };
+        let (status, reason) = match object::annotation(node, LEARNER_ANNOTATION) {
+            _ if state.down.contains(name) => ("False", "Unhealthy"),
+            Some(_) => ("False", "MemberIsLearner"),
+            None => ("True", "MemberNotLearner"),
+        };
         let condition = object::condition(node, "EtcdIsVoter");
         let beat = condition.and_then(|condition| object::time(condition, "/lastHeartbeatTime"));
         let same = condition.is_some_and(|condition| object::text(condition, "/status") == status);

@@ -7,6 +7,7 @@ use super::volume::on_gone_nodes;
 use crate::api::{Evidence, Moment, Reason, Status, Strategy};
 use crate::facts::TriState;
 use crate::facts::longhorn::{Engine, Replica};
+use crate::planted::{self, Bug};
 
 pub(super) fn judge(view: &View<'_, '_>, problems: &mut Vec<Problem>) {
     let before = problems.len();
@@ -20,7 +21,8 @@ pub(super) fn judge(view: &View<'_, '_>, problems: &mut Vec<Problem>) {
     let robustness = robustness(view, copies.as_deref(), rebuilds);
     let told = rebuilds || robustness.is_some();
     problems.extend(robustness);
-    let (Some(copies), Some(nodes)) = (copies, view.cluster.nodes.as_ref()) else { return };
+    let (Some(mut copies), Some(nodes)) = (copies, view.cluster.nodes.as_ref()) else { return };
+    copies.iter_mut().for_each(|copy| copy.on_target &= !planted::is(Bug::TakesTheLastCopy));
     let gone = on_gone_nodes(view, nodes, &copies, Reason::LonghornVolumeDegraded);
     let told = told || gone.is_some();
     problems.extend(gone);

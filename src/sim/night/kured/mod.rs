@@ -310,13 +310,15 @@ impl Scene {
         let logs = NODES.map(|node| (node.to_owned(), self.kureds.log(node))).into();
         let met = stage.doors.as_ref().map(Doors::met).unwrap_or_default();
         let mut inner = stage.cluster.lock();
-        let history = History { initial, steps: inner.trace.take() };
-        let rules =
-            Rules { allow_self: stage.settings.run.allow_self, kured_asks: true, notice: NOTICE, ..Rules::default() };
+        let history = History { initial, steps: inner.trace.take(), mail: stage.mail.letters() };
+        let rules = Rules {
+            kured_asks: true,
+            notice: NOTICE,
+            secrets: vec![replica::SECRET.to_owned()],
+            ..Rules::of(&stage.settings, begun)
+        };
         let mut violations = invariants::check_all(&rules, &history);
-        if at_rest {
-            violations.extend(invariants::check_rest(&rules, &history));
-        }
+        violations.extend(invariants::check_rest(&rules, &history));
         let cordoned = inner.store.all("", "nodes").filter(|node| invariants::views::is_cordoned(node));
         KuredNight {
             at_rest,
