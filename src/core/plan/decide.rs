@@ -71,6 +71,7 @@ impl Run<'_> {
     fn limit_of(&self, phase: Phase) -> Option<i64> {
         let limits = self.status.limits.clone().unwrap_or_default();
         match phase {
+            _ if planted::is(Bug::IgnoresDeadlines) => None,
             Phase::Draining => Some(limits.drain_seconds),
             Phase::Cordoning | Phase::Acting => Some(limits.handover_seconds),
             Phase::Returning => Some(limits.return_seconds),
@@ -83,7 +84,6 @@ impl Run<'_> {
     /// Whether the present deadline has passed. A deadline that cannot be read, or that got lost, has.
     pub(super) fn is_late(&self) -> bool {
         match &self.status.deadline {
-            _ if planted::is(Bug::IgnoresDeadlines) => false,
             None => self.limit_of(phase_of(self.input.record)).is_some(),
             Some(text) => parse_time(Some(text)).is_none_or(|deadline| self.input.now >= deadline),
         }

@@ -47,7 +47,7 @@ fn misgranted(change: &Change, cordoned: Option<&Timestamp>, now: Timestamp) -> 
         return Some(format!("a grant is valid until {until:?}, more than {} s ahead", GRANTED.as_secs()));
     }
     let renewed =
-        change.before.as_ref().is_some_and(|before| !object::text(before, "/status/intent/bootId").is_empty());
+        change.before.as_ref().is_some_and(|before| !object::text(before, "/status/intent/validUntil").is_empty());
     if renewed {
         return None;
     }

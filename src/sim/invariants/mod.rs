@@ -338,8 +338,10 @@ mod tests {
     #[test]
     fn a_good_night_breaks_nothing_and_a_bad_one_is_named() {
         let good = Night::run(|night| {
+            ["n1", "n2"].iter().for_each(|node| night.spec(node, |spec| spec["trigger"] = json!("manual")));
             night.start("n1");
             night.evict("web-n1", Some("uid-web-n1"));
+            night.change_pod("world", "web-n1", |pod| pod["status"]["phase"] = json!("Succeeded"));
             night.intend("n1");
             night.act("n1", "boot-n1");
             night.edit("world", "n1", |node| node["status"]["nodeInfo"]["bootID"] = json!("second"));
@@ -350,6 +352,7 @@ mod tests {
         });
         assert_eq!(good, Vec::new());
         let bad = Night::run(|night| {
+            night.spec("n1", |spec| spec["trigger"] = json!("manual"));
             night.start("n1");
             night.wait(31);
             night.act("n2", "boot-n1");

@@ -185,7 +185,7 @@ async fn night(wrong: Wrong, fault: Option<(u64, Fault)>) -> Outcome {
         let mut inner = cluster.lock();
         fixture::three_servers(&mut inner, 1, clock.now());
         let record = json!({"apiVersion": "maint.dev/v1alpha1", "kind": "Maintenance", "metadata": {"name": "n1-a"},
-            "spec": {"nodeName": "n1"}});
+            "spec": {"nodeName": "n1", "trigger": "manual"}});
         inner.store.seed(record, clock.now()).expect("a known kind");
         if let Some((k, fault)) = fault {
             inner.faults.on_write("maint-1", k, fault);

@@ -43,6 +43,7 @@ use crate::random::Random;
 use crate::store::http::{Cluster, Cut, Inner};
 use crate::store::object::At as _;
 use crate::store::{ObjectKey, object};
+use crate::trace::Step;
 use crate::typed::Decoded;
 use crate::world::{self, SharedWorld, World};
 
@@ -196,10 +197,19 @@ impl Stage {
         }
     }
 
-    /// Changes the world from outside.
+    /// Changes the world from outside. What the world itself does not tell of it is a step of its own, so that the checks
+    /// see it.
     pub fn with<T>(&self, act: impl FnOnce(&mut World, &mut Inner, Timestamp) -> T) -> T {
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut world, &mut self.cluster.lock(), self.cluster.clock().now())
+        let (mut inner, now) = (self.cluster.lock(), self.cluster.clock().now());
+        let (revision, steps) = (inner.store.revision(), inner.trace.steps().len());
+        let came = act(&mut world, &mut inner, now);
+        if inner.store.revision() != revision && inner.trace.steps().len() == steps {
+            let mut step = Step::act("outside", now);
+            step.changes = inner.store.changes_after(revision).unwrap_or_default();
+            inner.trace.push(step);
+        }
+        came
     }
 
     /// An object as it is now.

@@ -3,7 +3,7 @@
 use maint_core::planted::Bug;
 
 use super::Hunt;
-use super::Nights::{self, Crash, Kured, KuredChance, Plain, Sweep};
+use super::Nights::{self, Crash, Freeze, Kured, KuredChance, Plain, Sweep};
 use crate::kinds::Family;
 
 const fn hunt(bug: Bug, nights: Nights, first: u64) -> Hunt {
@@ -53,12 +53,12 @@ pub(super) const HUNTS: &[Hunt] = &[
     hunt(Bug::GrantsUnasked, Kured("in-order"), 1),
     hunt(Bug::GrantsForHours, Kured("in-order"), 1),
     hunt(Bug::GoWithoutGrant, Kured("in-order"), 1),
-    hunt(Bug::NeverCloses, Kured("withdrawn-under-way"), 1),
+    hunt(Bug::NeverCloses, Kured("cancelled-under-way"), 1),
     hunt(Bug::OverwritesLock, KuredChance, 1),
     hunt(Bug::KeepsLock, Kured("drain-fails"), 1),
     hunt(Bug::ForgetsWishes, Kured("in-order"), 1),
     // Leadership.
-    hunt(Bug::WritesWithoutLease, Sweep(Family::Plain), 1),
+    hunt(Bug::WritesWithoutLease, Freeze("drain"), 1),
     hunt(Bug::TakesAnyLease, Plain("drain"), 1),
     hunt(Bug::NeverTakesOver, Crash("drain"), 6),
     // What is told.

@@ -8,6 +8,8 @@ use maint_engine::request::Field;
 use serde_json::json;
 
 use crate::clock::sleep;
+use crate::faults::Fault;
+use crate::night::kured;
 use crate::night::scenario::{WELL, relent, stubborn, window};
 use crate::night::{Person, RECORD, Scenario, Stage, TARGET};
 use crate::store::http::Inner;
@@ -30,7 +32,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: |stage| Box::pin(called_off(stage)),
         ..CALLED_OFF
     },
-    Scenario { name: "two-at-once", script: |stage| Box::pin(two_at_once(stage)), ..WELL },
+    Scenario {
+        name: "two-at-once",
+        // Requests take their time, so that one run's come between another's.
+        prepare: |inner, _| inner.work = Duration::from_millis(5),
+        script: |stage| Box::pin(two_at_once(stage)),
+        ..WELL
+    },
     Scenario {
         name: "window-too-short",
         configure: |settings| {
@@ -84,8 +92,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "dns-ends", script: |stage| Box::pin(dns_ends(stage)), ..WELL },
     Scenario {
         name: "was-cordoned",
-        prepare: |inner, _| cordon(inner, TARGET),
+        prepare: |inner, now| {
+            cordon(inner, TARGET);
+            stubborn(inner, now);
+        },
         script: |stage| Box::pin(asks(stage)),
+        ends: ("Failed", "DrainDeadline"),
+        boots: 0,
         cordoned: true,
         ..WELL
     },
@@ -99,6 +112,32 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "held-twice", script: |stage| Box::pin(held_twice(stage)), ..WELL },
 ];
+
+/// The scenarios with kured.
+pub(super) const KURED: &[kured::Scenario] = &[kured::Scenario {
+    name: "cancelled-under-way",
+    wants: &["n1"],
+    script: |scene| Box::pin(cancelled_under_way(scene)),
+    ends: &[("n1", "Cancelled", "Cancelled"), ("n1", "Pending", "")],
+    order: Some(&["n1"]),
+    boots: [0, 0, 0],
+    grants: (1, 1),
+    verdict: "attention",
+    says: &[],
+    ..kured::scenario::WELL
+}];
+
+/// kured heard go, and its lock comes 45 s later; a person cancels meanwhile.
+async fn cancelled_under_way(scene: &kured::Scene) {
+    let granted = |scene: &kured::Scene| {
+        scene.record("n1").and_then(|record| record.status).is_some_and(|status| status.intent.is_some())
+    };
+    // Its first write is the annotation, the second one is the lock.
+    scene.stage.cluster.lock().faults.on_write("kured-n1", 2, Fault::Delay(Duration::from_secs(45)));
+    scene.until(granted).await;
+    scene.until(|scene| scene.stage.cluster.lock().faults.writes("kured-n1") > 1).await;
+    kured::cancel(scene, "n1").await;
+}
 
 /// Somebody's cordon, as `kubectl cordon` leaves it.
 fn cordon(inner: &mut Inner, node: &str) {
@@ -137,6 +176,14 @@ async fn called_off(stage: &Stage) {
     asks(stage).await;
     sleep(A_WHILE).await;
     Person::new(stage, "person").says(Field::Cancel).await;
+    uncordon(stage, "n2");
+}
+
+/// Whoever cordoned a node takes that back.
+fn uncordon(stage: &Stage, node: &str) {
+    stage.with(|_, inner, _| {
+        inner.store.edit(&ObjectKey::node(node), |node| node["spec"]["unschedulable"] = json!(false))
+    });
 }
 
 /// A person asks and waives whatever there is.
@@ -162,6 +209,7 @@ async fn waived(stage: &Stage) {
     person.creates(&Maintenance::new(RECORD, spec)).await;
     sleep(A_WHILE).await;
     person.says(Field::Cancel).await;
+    uncordon(stage, "n2");
 }
 
 /// Two nodes are asked for in one breath.

@@ -393,7 +393,7 @@ async fn hold(scene: &Scene, node: &str, on: bool) {
     }
 }
 
-async fn cancel(scene: &Scene, node: &str) {
+pub(crate) async fn cancel(scene: &Scene, node: &str) {
     let Some(name) = scene.record(node).and_then(|record| record.metadata.name) else { return };
     let (requests, _) = requests(scene);
     let word = maint_core::api::record::Word {

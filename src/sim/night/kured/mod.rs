@@ -22,6 +22,8 @@ pub use chaos::Chaos;
 pub(crate) use cluster::hold_lock;
 pub use end::{Run, has_lock_of_ours};
 pub use mischief::Mischief;
+#[cfg(all(test, feature = "planted"))]
+pub(crate) use mischief::cancel;
 pub use scenario::{SCENARIOS, Scenario};
 
 use super::doors::Doors;
