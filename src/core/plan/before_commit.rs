@@ -214,9 +214,10 @@ fn cordon(run: &Run<'_>, node: &Node) -> Act {
     }
 }
 
-/// A new leader writes its term into the owner annotation before it goes on.
+/// A new leader writes its term into the owner annotation before it goes on. Under a halt that waits, and under one that
+/// cannot be read too: then nothing else is done either, and deadlines run on.
 fn restamp(run: &mut Run<'_>, node: &Node) -> bool {
-    if owned::owner_of(node).is_some_and(|owner| owner.term != run.input.term) {
+    if owned::owner_of(node).is_some_and(|owner| owner.term != run.input.term) && run.halt().is_free() {
         run.act(cordon(run, node));
         run.look_again_in(SOON_SECONDS);
         return true;
