@@ -79,7 +79,6 @@ bugs! {
     KeepsLock, "keeps-lock", "our hold of kured's lock is never given back";
     ForgetsWishes, "forgets-wishes", "kured's question makes no record";
     // Leadership.
-    WritesWithoutLease, "writes-without-lease", "no write asks whether the lease is still valid";
     TakesAnyLease, "takes-any-lease", "a candidate takes a Lease that another one renews";
     NeverTakesOver, "never-takes-over", "a Lease that nobody renews is never taken";
     // What is told.

@@ -33,7 +33,8 @@ pub(super) fn step(run: &mut Run<'_>) {
             run.warn(format!("{} accepted it while the node is on hold: {release}", word.by));
         }
     }
-    if !is_green(&findings) && !(run.is_late() && planted::is(Bug::TimeOutPasses)) {
+    let passes = run.is_late() && planted::is(Bug::TimeOutPasses);
+    if !(is_green(&findings) || passes) {
         run.status.green_sweeps = 0;
         run.status.last_sweep = None;
         if run.is_late() {

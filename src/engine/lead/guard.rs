@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use maint_core::election::Term;
-use maint_core::planted::{self, Bug};
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Clock, Instant};
@@ -83,9 +82,6 @@ impl LeaseGuard {
     /// If it is over, or may be before the call is.
     pub fn check(&self, needed: Duration) -> Result<Term, NotLeading> {
         let term = self.0.term;
-        if planted::is(Bug::WritesWithoutLease) {
-            return Ok(term);
-        }
         if self.0.token.is_cancelled() {
             return Err(NotLeading::Over { term });
         }

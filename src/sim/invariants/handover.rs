@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::views::{self, acted_on, begins, changes, is_cordoned, offers};
 use super::{History, Objects, Rules, Violation};
-use crate::store::object;
 use crate::store::object::At as _;
+use crate::store::{Change, object};
 use crate::world::ACTION_NAMESPACE;
 
 /// The longest time between a fact and what is done on it: a source's greatest age, a look, and a write that hangs.
@@ -44,7 +44,10 @@ fn moments<'a>(rules: &Rules, history: &'a History, looked: Looked) -> Vec<Momen
         for change in changes(step, "maint.dev", "maintenances") {
             let Some(record) = change.after.as_deref() else { continue };
             let node = object::text(record, "/spec/nodeName");
-            let meant = offers(change) || (looked == Looked::AtStartToo && begins(change));
+            // Where it matters when a run begins, it does not at each renewal of its grant.
+            let renews =
+                looked == Looked::AtStartToo && change.before.as_ref().is_some_and(|one| views::is_offered(one));
+            let meant = (offers(change) && !renews) || (looked == Looked::AtStartToo && begins(change));
             if meant && rules.is_ours(step) {
                 found.push(Moment { node: node.to_owned(), record, at: step.at, step: step.number });
             }
@@ -76,10 +79,13 @@ pub(super) fn overlooked(
     if all.is_empty() {
         return Vec::new();
     }
+    // Whether something that counts changed since the last step that was looked at.
+    let mut news = true;
     history.replay(|objects, step| {
+        let looked = std::mem::replace(&mut news, step.changes.iter().any(|change| counts(change)));
         for (moment, standing) in all.iter().zip(&mut standing) {
             let begins = moment.at - seen;
-            if step.number > moment.step || step.at < begins || (standing.is_some() && step.changes.is_empty()) {
+            if step.number > moment.step || step.at < begins || (standing.is_some() && !looked) {
                 continue;
             }
             if standing.as_ref().is_some_and(BTreeMap::is_empty) {
@@ -102,6 +108,13 @@ pub(super) fn overlooked(
         }
     }
     found
+}
+
+/// Whether a change can change what is against a moment: Leases and Events, which are most of all changes, cannot.
+fn counts(change: &Change) -> bool {
+    const COUNT: [&str; 8] =
+        ["nodes", "pods", "configmaps", "endpointslices", "daemonsets", "maintenances", "engines", "replicas"];
+    COUNT.contains(&change.key.resource.resource.as_str())
 }
 
 fn others<'a>(rules: &'a Rules, objects: &'a Objects, node: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {

@@ -338,7 +338,9 @@ mod tests {
     #[test]
     fn a_good_night_breaks_nothing_and_a_bad_one_is_named() {
         let good = Night::run(|night| {
-            ["n1", "n2"].iter().for_each(|node| night.spec(node, |spec| spec["trigger"] = json!("manual")));
+            for node in ["n1", "n2"] {
+                night.spec(node, |spec| spec["trigger"] = json!("manual"));
+            }
             night.start("n1");
             night.evict("web-n1", Some("uid-web-n1"));
             night.change_pod("world", "web-n1", |pod| pod["status"]["phase"] = json!("Succeeded"));

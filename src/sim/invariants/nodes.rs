@@ -41,7 +41,7 @@ fn through_us(objects: &Objects) -> BTreeSet<String> {
     flying.map(|record| object::text(record, "/spec/nodeName").to_owned()).collect()
 }
 
-/// S1: a node is cordoned, granted or rebooted only while fewer others than the limit are away. When its kured takes
+/// S1: a run begins, and a node is cordoned, granted or rebooted, only while fewer others than the limit are away. When its kured takes
 /// the lock, which it does only where we let it, no other may be away through us; what somebody else did since kured
 /// heard `go` nobody can prevent.
 pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
@@ -58,6 +58,7 @@ pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
         }
         let mut touched: Vec<(String, &str)> = Vec::new();
         if ours {
+            touched.extend(begun(step).map(|node| (node, "begun")));
             touched.extend(cordoned(step).map(|node| (node, "cordoned")));
             touched.extend(granted(rules, step).map(|node| (node, "granted")));
         }
@@ -76,6 +77,12 @@ pub fn never_one_too_many(rules: &Rules, history: &History) -> Vec<Violation> {
         }
     });
     found
+}
+
+/// Nodes whose run a step begins.
+fn begun(step: &Step) -> impl Iterator<Item = String> {
+    let begun = changes(step, "maint.dev", "maintenances").filter(|change| views::begins(change));
+    begun.filter_map(|change| Some(object::text(change.after.as_ref()?, "/spec/nodeName").to_owned()))
 }
 
 /// Nodes that a step cordons.
@@ -172,6 +179,10 @@ pub(super) mod tests {
         ("another is in flight", true, |night| {
             night.start("n2");
             night.start("n1");
+        }),
+        ("begun while another is in flight", true, |night| {
+            night.record("n2", |status| status["phase"] = json!("Held"));
+            night.record("n1", |status| status["phase"] = json!("Cordoning"));
         }),
         ("granted", false, |night| {
             night.start("n1");

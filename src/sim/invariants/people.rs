@@ -1,13 +1,15 @@
 //! S14 and S17: what people say. A halt is heard, and no override goes further than it may.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::handover::{Looked, control, exclusive, overlooked, quorum};
 use super::views::{self, acted_on, begins, changes, is_eviction, offers};
 use super::{History, Objects, Rules, Violation};
-use crate::store::object;
 use crate::store::object::At as _;
+use crate::store::{Change, object};
 use crate::trace::Step;
 
 /// How long after a halt what was under way may still arrive: the age of the look, and the way of the write.
@@ -20,6 +22,8 @@ pub fn a_halt_is_heard(rules: &Rules, history: &History) -> Vec<Violation> {
     let mut since: Option<Timestamp> = None;
     history.replay(|objects, step| {
         since = if views::is_halted(objects) { since.or(Some(step.at)) } else { None };
+        // It counts from the step that wrote it.
+        since = since.or_else(|| changes(step, "", "configmaps").any(views::halts).then_some(step.at));
         let Some(since) = since.filter(|_| rules.is_ours(step)) else { return };
         if step.at.duration_since(since) < rules.notice.max(HEARD) {
             return;
@@ -61,6 +65,14 @@ fn effects(objects: &Objects, step: &Step) -> Vec<String> {
 /// S17: a run with overrides begins and is handed over only while nothing is halted or held, no other node is away, and
 /// the other voters are a quorum, whatever the overrides say.
 pub fn overrides_have_limits(rules: &Rules, history: &History) -> Vec<Violation> {
+    let waived = |change: &&Arc<Change>| {
+        let overrides = change.after.as_ref().and_then(|record| record.at("/spec/overrides")?.as_array());
+        change.key.resource.resource == "maintenances" && overrides.is_some_and(|all| !all.is_empty())
+    };
+    // Seldom does a person waive anything.
+    if !history.steps.iter().flat_map(|step| &step.changes).any(|change| waived(&change)) {
+        return Vec::new();
+    }
     overlooked(rules, history, Looked::AtStartToo, ("S17", false), |rules, objects, record, node| {
         let overrides = record.at("/spec/overrides").and_then(Value::as_array);
         if overrides.is_none_or(Vec::is_empty) {

@@ -1,11 +1,15 @@
 //! S19: no TTL and no time-out lets a run go on as if it were proven, and the next node begin.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::views::{self, boot_id, changes, phase};
 use super::{History, Objects, Rules, Violation};
 use crate::store::object;
 use crate::store::object::At as _;
+
+/// From then on a node that came back is as good as others.
+const A_WHILE: SignedDuration = SignedDuration::from_secs(60);
 
 /// S19: a committed run leaves Returning only with another boot where its scope reboots, is uncordoned and succeeds only
 /// with a matrix without broken pairs and, where it ends, with the proof on its node; else it is held. A person may
@@ -18,7 +22,7 @@ pub fn only_what_is_proven_goes_on(rules: &Rules, history: &History) -> Vec<Viol
         }
         for change in changes(step, "maint.dev", "maintenances") {
             let (Some(before), Some(after)) = (&change.before, &change.after) else { continue };
-            if let Some(why) = unproven(objects, before, after) {
+            if let Some(why) = unproven(objects, before, after, step.at) {
                 let node = object::text(after, "/spec/nodeName");
                 let what = format!("node {node} went on from {} to {} although {why}", phase(before), phase(after));
                 found.push(Violation { invariant: "S19", step: step.number, what });
@@ -32,7 +36,18 @@ fn is_set(record: &Value, pointer: &str) -> bool {
     !object::text(record, pointer).is_empty()
 }
 
-fn unproven(objects: &Objects, before: &Value, after: &Value) -> Option<String> {
+/// Whether both ends of a broken pair, as in `n1 -> n2: broken`, are Ready, the other one than the node itself for a
+/// while: a pair with a node that is away keeps no other node cordoned.
+fn both_are_there(objects: &Objects, pair: &str, name: &str, now: Timestamp) -> bool {
+    let ends = pair.split(':').next().unwrap_or_default().split(" -> ");
+    ends.map(str::trim).filter(|end| *end != name).all(|end| {
+        let since = views::node(objects, end).filter(|node| object::is_true(node, "Ready"));
+        let since = since.and_then(|node| object::time(object::condition(node, "Ready")?, "/lastTransitionTime"));
+        since.is_some_and(|since| now.duration_since(since) > A_WHILE)
+    })
+}
+
+fn unproven(objects: &Objects, before: &Value, after: &Value, now: Timestamp) -> Option<String> {
     let (from, to) = (phase(before), phase(after));
     if from == to || !views::in_flight(before) || !is_set(before, "/status/committedAt") {
         return None;
@@ -50,7 +65,8 @@ fn unproven(objects: &Objects, before: &Value, after: &Value) -> Option<String> 
     if from == "Returning" && to == "Verifying" && reboots && boot == replaced {
         return Some(format!("its boot is still {boot}"));
     }
-    let broken = after.at("/status/matrix/broken").and_then(Value::as_array).and_then(|pairs| pairs.first());
+    let pairs = after.at("/status/matrix/broken").and_then(Value::as_array).into_iter().flatten();
+    let broken = pairs.filter_map(Value::as_str).find(|pair| both_are_there(objects, pair, name, now));
     if matches!(to, "Uncordoning" | "Succeeded")
         && let Some(pair) = broken
     {
@@ -127,9 +143,20 @@ pub(super) mod tests {
             committed(night, "Returning");
             becomes(night, |status| status["phase"] = json!("Verifying"));
         }),
+        ("uncordoned with a broken pair of a node that is away", false, |night| {
+            committed(night, "Verifying");
+            boots(night);
+            night.not_ready("n2");
+            night.wait(120);
+            becomes(night, |status| {
+                status["phase"] = json!("Uncordoning");
+                status["matrix"] = json!({"broken": ["n2 -> n1: broken"]});
+            });
+        }),
         ("uncordoned with a broken pair", true, |night| {
             committed(night, "Verifying");
             boots(night);
+            night.wait(120);
             becomes(night, |status| {
                 status["phase"] = json!("Uncordoning");
                 status["matrix"] = json!({"broken": ["n2 -> n1"]});

@@ -76,7 +76,7 @@ fn rewritten(before: &Value, after: &Value) -> Option<String> {
         new.starts_with(old)
     } else {
         // The first entry stays, and of the others the last ones.
-        old.first() == new.first() && old.last().is_none_or(|last| new.contains(last))
+        old.is_empty() || old.first() == new.first() && old.last().is_none_or(|last| new.contains(last))
     };
     if !kept {
         return Some("its timeline was rewritten".to_owned());

@@ -161,6 +161,11 @@ pub fn offers(change: &Change) -> bool {
     !after.is_empty() && after != until(&change.before)
 }
 
+/// Whether a record's act is offered.
+pub fn is_offered(record: &Value) -> bool {
+    !object::text(record, "/status/intent/validUntil").is_empty()
+}
+
 /// Whether a record is that of a person's wish.
 pub fn is_manual(record: &Value) -> bool {
     object::text(record, "/spec/trigger") == "manual"
@@ -178,8 +183,16 @@ pub fn acted_on(change: &Change) -> Option<&str> {
     (object::annotation(pod, ACTION_ANNOTATION) == Some("true")).then(|| object::text(pod, "/spec/nodeName"))
 }
 
+fn has_halt(map: &Value) -> bool {
+    map.at("/data/halt").is_some_and(|halt| !halt.is_null())
+}
+
 /// Whether everything is halted.
 pub fn is_halted(objects: &Objects) -> bool {
-    let map = objects.get(&ObjectKey::new("", "configmaps", "maint", "maint-control"));
-    map.is_some_and(|map| map.at("/data/halt").is_some_and(|halt| !halt.is_null()))
+    objects.get(&ObjectKey::new("", "configmaps", "maint", "maint-control")).is_some_and(|map| has_halt(map))
+}
+
+/// Whether a change halts everything.
+pub fn halts(change: &Change) -> bool {
+    change.key.name == "maint-control" && change.after.as_ref().is_some_and(|map| has_halt(map))
 }

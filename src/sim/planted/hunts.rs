@@ -3,7 +3,7 @@
 use maint_core::planted::Bug;
 
 use super::Hunt;
-use super::Nights::{self, Crash, Freeze, Kured, KuredChance, Plain, Sweep};
+use super::Nights::{self, Crash, Kured, KuredChance, Plain, Slow, Sweep};
 use crate::kinds::Family;
 
 const fn hunt(bug: Bug, nights: Nights, first: u64) -> Hunt {
@@ -15,7 +15,7 @@ pub(super) const HUNTS: &[Hunt] = &[
     // Who may start, and when.
     hunt(Bug::StartsTwo, KuredChance, 1),
     hunt(Bug::CountsNoCordons, Plain("cordoned-elsewhere"), 1),
-    hunt(Bug::StartsOnOneView, Plain("two-at-once"), 1),
+    hunt(Bug::StartsOnOneView, Slow("two-at-once"), 1),
     hunt(Bug::StartsAnytime, Plain("window-opens"), 1),
     hunt(Bug::IgnoresRoom, Plain("window-too-short"), 1),
     hunt(Bug::IgnoresHardStop, Plain("relents-after-the-window"), 1),
@@ -58,7 +58,6 @@ pub(super) const HUNTS: &[Hunt] = &[
     hunt(Bug::KeepsLock, Kured("drain-fails"), 1),
     hunt(Bug::ForgetsWishes, Kured("in-order"), 1),
     // Leadership.
-    hunt(Bug::WritesWithoutLease, Freeze("drain"), 1),
     hunt(Bug::TakesAnyLease, Plain("drain"), 1),
     hunt(Bug::NeverTakesOver, Crash("drain"), 6),
     // What is told.

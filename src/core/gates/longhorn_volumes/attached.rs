@@ -22,7 +22,7 @@ pub(super) fn judge(view: &View<'_, '_>, problems: &mut Vec<Problem>) {
     let told = rebuilds || robustness.is_some();
     problems.extend(robustness);
     let (Some(mut copies), Some(nodes)) = (copies, view.cluster.nodes.as_ref()) else { return };
-    copies.iter_mut().for_each(|copy| copy.on_target &= !planted::is(Bug::TakesTheLastCopy));
+    copies.iter_mut().filter(|_| planted::is(Bug::TakesTheLastCopy)).for_each(|copy| copy.on_target = false);
     let gone = on_gone_nodes(view, nodes, &copies, Reason::LonghornVolumeDegraded);
     let told = told || gone.is_some();
     problems.extend(gone);
