@@ -11,7 +11,8 @@ pub mod faults;
 pub mod invariants;
 pub mod kinds;
 pub mod night;
-#[cfg(all(test, feature = "planted"))]
+#[cfg(test)]
+#[cfg(feature = "planted")]
 mod planted;
 pub mod random;
 pub mod store;
