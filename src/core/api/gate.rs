@@ -107,6 +107,8 @@ names! {
         Workloads = "workloads",
         /// PostgreSQL clusters of CloudNativePG are whole, and a primary on the node can move.
         Databases = "databases",
+        /// Nobody upgrades nodes or installs charts.
+        Upgrades = "upgrades",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

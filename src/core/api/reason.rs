@@ -203,6 +203,14 @@ names! {
         /// A PostgreSQL cluster is down while the node is away.
         DatabaseGoesDown = "DatabaseGoesDown",
 
+        // upgrades
+        /// system-upgrade-controller is at work on a node.
+        UpgradeApplying = "UpgradeApplying",
+        /// An upgrade plan is not complete and may begin with a node at any time.
+        UpgradePending = "UpgradePending",
+        /// A Job of helm-controller is installing, upgrading or deleting a chart.
+        HelmJobRunning = "HelmJobRunning",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

@@ -49,6 +49,10 @@ names! {
         CnpgClusters = "cnpg-clusters",
         /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
         CnpgPods = "cnpg-pods",
+        /// `plans.upgrade.cattle.io`: what system-upgrade-controller does to nodes.
+        UpgradePlans = "upgrade-plans",
+        /// Jobs of all namespaces: those that upgrade nodes and install charts.
+        Jobs = "jobs",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.

@@ -11,6 +11,7 @@ mod daemon_set;
 mod deployment;
 mod endpoint_slice;
 mod horizontal_pod_autoscaler;
+mod job;
 mod kured_pod;
 mod lease;
 pub mod longhorn;
@@ -25,6 +26,7 @@ mod replica_set;
 mod service;
 mod source;
 mod stateful_set;
+pub mod upgrade;
 mod volume_attachment;
 
 pub use common::{Condition, LabelSelector, Metadata, OwnerReference, TriState};
@@ -33,6 +35,7 @@ pub use daemon_set::{Container, DaemonSet};
 pub use deployment::Deployment;
 pub use endpoint_slice::{Endpoint, EndpointSlice};
 pub use horizontal_pod_autoscaler::HorizontalPodAutoscaler;
+pub use job::Job;
 pub use kured_pod::KuredPod;
 pub use lease::Lease;
 pub use maintenance::{Maintenance, MaintenanceReport};
@@ -96,6 +99,10 @@ pub struct Facts {
     pub cnpg_clusters: Listed<cnpg::Cluster>,
     /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
     pub cnpg_pods: Listed<Pod>,
+    /// `plans.upgrade.cattle.io`.
+    pub upgrade_plans: Listed<upgrade::Plan>,
+    /// Jobs.
+    pub jobs: Listed<Job>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -139,6 +146,8 @@ impl Facts {
         self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
         self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
         self.cnpg_pods = from.list(&Pod::CNPG);
+        self.upgrade_plans = from.list(&upgrade::Plan::SPEC);
+        self.jobs = from.list(&Job::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

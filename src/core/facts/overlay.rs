@@ -53,6 +53,8 @@ impl Facts {
             longhorn_settings,
             cnpg_clusters,
             cnpg_pods,
+            upgrade_plans,
+            jobs,
             volume_attachments,
             config_maps,
             maintenances,
@@ -82,6 +84,8 @@ impl Facts {
         renew(&mut self.longhorn_settings, longhorn_settings);
         renew(&mut self.cnpg_clusters, cnpg_clusters);
         renew(&mut self.cnpg_pods, cnpg_pods);
+        renew(&mut self.upgrade_plans, upgrade_plans);
+        renew(&mut self.jobs, jobs);
         renew(&mut self.volume_attachments, volume_attachments);
         renew(&mut self.config_maps, config_maps);
         renew(&mut self.maintenances, maintenances);

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
+    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, Job, KuredPod, Lease,
     Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, cnpg, longhorn,
+    VolumeAttachment, cnpg, longhorn, upgrade,
 };
 use crate::api::SourceId;
 
@@ -113,6 +113,8 @@ pub const SOURCES: &[SourceSpec] = &[
     longhorn::Setting::SPEC,
     cnpg::Cluster::SPEC,
     Pod::CNPG,
+    upgrade::Plan::SPEC,
+    Job::SPEC,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

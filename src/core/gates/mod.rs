@@ -33,6 +33,7 @@ mod storage;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+mod upgrades;
 mod verdict;
 mod window;
 mod workloads;
@@ -86,6 +87,7 @@ pub const GATES: &[GateSpec] = &[
     disruption_budgets::GATE,
     workloads::GATE,
     databases::GATE,
+    upgrades::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];

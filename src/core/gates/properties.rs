@@ -42,6 +42,8 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::LonghornSettings => by.list(&mut facts.longhorn_settings),
         SourceId::CnpgClusters => by.list(&mut facts.cnpg_clusters),
         SourceId::CnpgPods => by.list(&mut facts.cnpg_pods),
+        SourceId::UpgradePlans => by.list(&mut facts.upgrade_plans),
+        SourceId::Jobs => by.list(&mut facts.jobs),
         SourceId::VolumeAttachments => by.list(&mut facts.volume_attachments),
         SourceId::ConfigMaps => by.list(&mut facts.config_maps),
         SourceId::Maintenances => by.list(&mut facts.maintenances),

@@ -189,6 +189,8 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list(&mut facts.longhorn_engines),
             self.list(&mut facts.longhorn_settings),
             self.list(&mut facts.cnpg_clusters),
+            self.list(&mut facts.upgrade_plans),
+            self.list(&mut facts.jobs),
             self.list(&mut facts.volume_attachments),
             self.list(&mut facts.config_maps),
             self.list(&mut facts.maintenances),
