@@ -107,6 +107,8 @@ names! {
         Workloads = "workloads",
         /// PostgreSQL clusters of CloudNativePG are whole, and a primary on the node can move.
         Databases = "databases",
+        /// Agents of the network plug-in are Ready.
+        NetworkAgent = "network-agent",
         /// Nobody upgrades nodes or installs charts.
         Upgrades = "upgrades",
         /// API servers and etcd quorum.

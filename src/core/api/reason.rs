@@ -203,6 +203,20 @@ names! {
         /// A PostgreSQL cluster is down while the node is away.
         DatabaseGoesDown = "DatabaseGoesDown",
 
+        // network-agent
+        /// A node's network agent is not Ready, or missing.
+        NetworkAgentNotReady = "NetworkAgentNotReady",
+        /// The agent of the node that came back is not Ready for long enough.
+        NetworkAgentJustReady = "NetworkAgentJustReady",
+        /// The network agents are being rolled out.
+        NetworkAgentRollingOut = "NetworkAgentRollingOut",
+        /// A node has a taint that waits for its network.
+        NetworkAgentTaint = "NetworkAgentTaint",
+        /// The agents reach the API at the target's address alone.
+        NetworkAgentPinnedToTarget = "NetworkAgentPinnedToTarget",
+        /// An agent gives addresses of pod CIDRs that its Node was not given.
+        NetworkPodCIDRMismatch = "NetworkPodCIDRMismatch",
+
         // upgrades
         /// system-upgrade-controller is at work on a node.
         UpgradeApplying = "UpgradeApplying",

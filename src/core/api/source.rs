@@ -49,6 +49,10 @@ names! {
         CnpgClusters = "cnpg-clusters",
         /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
         CnpgPods = "cnpg-pods",
+        /// The pods that network agents (Cilium, Calico, flannel ...) run in, on all nodes.
+        NetworkAgentPods = "network-agent-pods",
+        /// `ciliumnodes.cilium.io`: pod CIDRs of Cilium's agents.
+        CiliumNodes = "cilium-nodes",
         /// `plans.upgrade.cattle.io`: what system-upgrade-controller does to nodes.
         UpgradePlans = "upgrade-plans",
         /// Jobs of all namespaces: those that upgrade nodes and install charts.

@@ -51,6 +51,8 @@ pub struct Settings {
     pub longhorn: Longhorn,
     /// VolumeAttachments.
     pub attachments: Attachments,
+    /// The network plug-in's agents.
+    pub network_agent: NetworkAgent,
     /// API servers and etcd.
     pub control_plane: ControlPlane,
     /// Deadlines and paces of a run.
@@ -83,6 +85,7 @@ impl Default for Settings {
             coredns: CoreDns::default(),
             longhorn: Longhorn::default(),
             attachments: Attachments::default(),
+            network_agent: NetworkAgent::default(),
             control_plane: ControlPlane::default(),
             run: RunSettings::default(),
             drain: DrainSettings::default(),
@@ -178,6 +181,14 @@ impl Default for Attachments {
     fn default() -> Self {
         Self { stuck_seconds: 360 }
     }
+}
+
+/// The network plug-in's agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkAgent {
+    /// Each CiliumNode must have the pod CIDRs of its Node (IPAM mode `kubernetes`).
+    pub pod_cidrs_must_agree: bool,
 }
 
 /// API servers and etcd.

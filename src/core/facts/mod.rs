@@ -4,6 +4,7 @@
 //! cannot answer) are told apart from the reader up, and one bad item neither hides a list nor counts as fine.
 //! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
 
+mod cilium_node;
 pub mod cnpg;
 mod common;
 mod config_map;
@@ -21,6 +22,7 @@ mod observation;
 mod overlay;
 mod pod;
 mod pod_disruption_budget;
+mod pod_selector;
 mod read;
 mod replica_set;
 mod service;
@@ -29,6 +31,7 @@ mod stateful_set;
 pub mod upgrade;
 mod volume_attachment;
 
+pub use cilium_node::CiliumNode;
 pub use common::{Condition, LabelSelector, Metadata, OwnerReference, TriState};
 pub use config_map::ConfigMap;
 pub use daemon_set::{Container, DaemonSet};
@@ -43,6 +46,7 @@ pub use node::{Node, Taint};
 pub use observation::{FailureKind, Item, Listed, Malformed, Observation};
 pub use pod::{EmptyDir, Place, Pod};
 pub use pod_disruption_budget::{PodDisruptionBudget, UnhealthyPolicy};
+pub use pod_selector::PodSelector;
 pub use read::Fields;
 pub use replica_set::ReplicaSet;
 pub use service::Service;
@@ -99,6 +103,10 @@ pub struct Facts {
     pub cnpg_clusters: Listed<cnpg::Cluster>,
     /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
     pub cnpg_pods: Listed<Pod>,
+    /// The pods that network agents run in, on all nodes.
+    pub network_agent_pods: Listed<Pod>,
+    /// `ciliumnodes.cilium.io`.
+    pub cilium_nodes: Listed<CiliumNode>,
     /// `plans.upgrade.cattle.io`.
     pub upgrade_plans: Listed<upgrade::Plan>,
     /// Jobs.
@@ -146,6 +154,8 @@ impl Facts {
         self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
         self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
         self.cnpg_pods = from.list(&Pod::CNPG);
+        self.network_agent_pods = from.list(&Pod::NETWORK_AGENTS);
+        self.cilium_nodes = from.list(&CiliumNode::SPEC);
         self.upgrade_plans = from.list(&upgrade::Plan::SPEC);
         self.jobs = from.list(&Job::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);

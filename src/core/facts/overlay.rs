@@ -53,6 +53,8 @@ impl Facts {
             longhorn_settings,
             cnpg_clusters,
             cnpg_pods,
+            network_agent_pods,
+            cilium_nodes,
             upgrade_plans,
             jobs,
             volume_attachments,
@@ -84,6 +86,8 @@ impl Facts {
         renew(&mut self.longhorn_settings, longhorn_settings);
         renew(&mut self.cnpg_clusters, cnpg_clusters);
         renew(&mut self.cnpg_pods, cnpg_pods);
+        renew(&mut self.network_agent_pods, network_agent_pods);
+        renew(&mut self.cilium_nodes, cilium_nodes);
         renew(&mut self.upgrade_plans, upgrade_plans);
         renew(&mut self.jobs, jobs);
         renew(&mut self.volume_attachments, volume_attachments);

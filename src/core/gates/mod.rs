@@ -24,6 +24,7 @@ mod listing;
 mod longhorn_volumes;
 #[cfg(test)]
 mod mutation;
+mod network_agent;
 mod nodes;
 mod nodes_ready;
 #[cfg(test)]
@@ -87,6 +88,7 @@ pub const GATES: &[GateSpec] = &[
     disruption_budgets::GATE,
     workloads::GATE,
     databases::GATE,
+    network_agent::GATE,
     upgrades::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,

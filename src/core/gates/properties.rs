@@ -42,6 +42,8 @@ fn change(facts: &mut Facts, source: SourceId, by: &impl Change) {
         SourceId::LonghornSettings => by.list(&mut facts.longhorn_settings),
         SourceId::CnpgClusters => by.list(&mut facts.cnpg_clusters),
         SourceId::CnpgPods => by.list(&mut facts.cnpg_pods),
+        SourceId::NetworkAgentPods => by.list(&mut facts.network_agent_pods),
+        SourceId::CiliumNodes => by.list(&mut facts.cilium_nodes),
         SourceId::UpgradePlans => by.list(&mut facts.upgrade_plans),
         SourceId::Jobs => by.list(&mut facts.jobs),
         SourceId::VolumeAttachments => by.list(&mut facts.volume_attachments),

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::spoil::{mutations, survivors};
 pub(crate) use self::storage::{
-    LonghornDocuments, longhorn_engine, longhorn_healthy, longhorn_replica, longhorn_setting, longhorn_volume,
-    volume_attachment,
+    LonghornDocuments, longhorn_engine, longhorn_healthy, longhorn_replica, longhorn_volume, volume_attachment,
 };
 pub(crate) use super::draft::sentence;
 use super::{GateInput, GateSpec, RunContext};

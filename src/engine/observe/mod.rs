@@ -3,9 +3,9 @@
 //! One failing source never stops the others, nothing is retried here, and every fact carries the instant before its
 //! first request, so that no answer looks fresher than it is.
 
+mod agents;
 mod api_servers;
 mod expected;
-mod kured;
 mod list;
 mod reader;
 
@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use maint_core::api::SourceId;
 use maint_core::config::Settings;
-use maint_core::facts::{Facts, Listed, Observation, Pod, Source, SourceSpec};
+use maint_core::facts::{Facts, KuredPod, Listed, Observation, Pod, Source, SourceSpec};
+use maint_core::{kured, network};
 use tokio::sync::Semaphore;
 
 use crate::client::{AccessOptions, ClientError, connect};
@@ -107,12 +108,22 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
                 sources.retain(|source| !first.contains(source));
             }
         }
-        let kured = sources.remove(&SourceId::KuredPods);
+        let of_kured = sources.remove(&SourceId::KuredPods);
+        let of_network = sources.remove(&SourceId::NetworkAgentPods);
         let cnpg = sources.remove(&SourceId::CnpgPods);
         let about = About { target: wanted.target.as_deref(), this_node_only: false };
         self.lists(&sources, about, &mut facts).await;
-        if kured {
-            facts.kured_pods = kured::read(&self.reader, &self.clock, &facts.daemon_sets).await;
+        if of_kured {
+            let selectors = kured::pod_selectors(&facts.daemon_sets);
+            let spec = &KuredPod::SPEC;
+            facts.kured_pods =
+                agents::read(&self.reader, &self.clock, spec, selectors, |pod: &KuredPod| &pod.metadata).await;
+        }
+        if of_network {
+            let selectors = network::pod_selectors(&facts.daemon_sets);
+            let spec = &Pod::NETWORK_AGENTS;
+            facts.network_agent_pods =
+                agents::read(&self.reader, &self.clock, spec, selectors, |pod: &Pod| &pod.metadata).await;
         }
         // Where there is no cluster of CloudNativePG nobody asks for its pods, and nobody lists them.
         if cnpg && facts.cnpg_clusters.known().is_some_and(|clusters| !clusters.is_empty()) {
@@ -123,7 +134,7 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
     }
 
     async fn observe_around(&self, wanted: &Wanted) -> Facts {
-        let rests = [SourceId::KuredPods, SourceId::CnpgPods];
+        let rests = [SourceId::KuredPods, SourceId::CnpgPods, SourceId::NetworkAgentPods];
         if wanted.probes() || rests.iter().any(|source| wanted.sources.contains(source)) {
             // Those rest on all nodes, or on other lists.
             return self.observe(wanted).await;
@@ -189,6 +200,7 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list(&mut facts.longhorn_engines),
             self.list(&mut facts.longhorn_settings),
             self.list(&mut facts.cnpg_clusters),
+            self.list(&mut facts.cilium_nodes),
             self.list(&mut facts.upgrade_plans),
             self.list(&mut facts.jobs),
             self.list(&mut facts.volume_attachments),

@@ -110,6 +110,8 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::LonghornSettings => facts.longhorn_settings = known(documents),
         SourceId::CnpgClusters => facts.cnpg_clusters = known(documents),
         SourceId::CnpgPods => facts.cnpg_pods = known(documents),
+        SourceId::NetworkAgentPods => facts.network_agent_pods = known(documents),
+        SourceId::CiliumNodes => facts.cilium_nodes = known(documents),
         SourceId::UpgradePlans => facts.upgrade_plans = known(documents),
         SourceId::Jobs => facts.jobs = known(documents),
         SourceId::VolumeAttachments => facts.volume_attachments = known(documents),

@@ -74,8 +74,11 @@ fn check(input: &GateInput<'_>) -> Finding {
         let message = "neither system-upgrade-controller nor helm-controller is at home here";
         return draft.not_applicable(Reason::NotInstalled, message);
     }
-    let count = plans.len();
-    draft.finish(format!("none of {count} upgrade plans is at work, no chart is being installed"))
+    let plans = match plans.len() {
+        0 => "no upgrade plan".to_owned(),
+        count => format!("none of {count} upgrade plans"),
+    };
+    draft.finish(format!("{plans} is at work, no chart is being installed"))
 }
 
 fn judge_plan(draft: &mut Draft<'_>, plan: &Plan) {
