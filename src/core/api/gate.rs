@@ -111,6 +111,10 @@ names! {
         NetworkAgent = "network-agent",
         /// Nobody upgrades nodes or installs charts.
         Upgrades = "upgrades",
+        /// What Flux applies is applied.
+        Gitops = "gitops",
+        /// No alert fires.
+        Alerts = "alerts",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

@@ -225,6 +225,18 @@ names! {
         /// A Job of helm-controller is installing, upgrading or deleting a chart.
         HelmJobRunning = "HelmJobRunning",
 
+        // gitops
+        /// Flux could not apply an object.
+        GitOpsFailing = "GitOpsFailing",
+        /// Flux is applying an object.
+        GitOpsReconciling = "GitOpsReconciling",
+        /// An object of Flux is suspended.
+        GitOpsSuspended = "GitOpsSuspended",
+
+        // alerts
+        /// An alert fires.
+        AlertFiring = "AlertFiring",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

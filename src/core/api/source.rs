@@ -57,6 +57,10 @@ names! {
         UpgradePlans = "upgrade-plans",
         /// Jobs of all namespaces: those that upgrade nodes and install charts.
         Jobs = "jobs",
+        /// `kustomizations.kustomize.toolkit.fluxcd.io`.
+        FluxKustomizations = "flux-kustomizations",
+        /// `helmreleases.helm.toolkit.fluxcd.io`.
+        FluxHelmReleases = "flux-helm-releases",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.
@@ -69,5 +73,7 @@ names! {
         ApiServers = "api-servers",
         /// The matrix of API servers and kubelets. Live only.
         Matrix = "matrix",
+        /// The alerts that fire, by the word of an Alertmanager or a Prometheus. Live only.
+        Alerts = "alerts",
     }
 }

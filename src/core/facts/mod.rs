@@ -4,6 +4,7 @@
 //! cannot answer) are told apart from the reader up, and one bad item neither hides a list nor counts as fine.
 //! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
 
+mod alert;
 mod cilium_node;
 pub mod cnpg;
 mod common;
@@ -11,6 +12,7 @@ mod config_map;
 mod daemon_set;
 mod deployment;
 mod endpoint_slice;
+pub mod flux;
 mod horizontal_pod_autoscaler;
 mod job;
 mod kured_pod;
@@ -31,6 +33,7 @@ mod stateful_set;
 pub mod upgrade;
 mod volume_attachment;
 
+pub use alert::Alert;
 pub use cilium_node::CiliumNode;
 pub use common::{Condition, LabelSelector, Metadata, OwnerReference, TriState};
 pub use config_map::ConfigMap;
@@ -111,6 +114,10 @@ pub struct Facts {
     pub upgrade_plans: Listed<upgrade::Plan>,
     /// Jobs.
     pub jobs: Listed<Job>,
+    /// `kustomizations.kustomize.toolkit.fluxcd.io`.
+    pub flux_kustomizations: Listed<flux::Kustomization>,
+    /// `helmreleases.helm.toolkit.fluxcd.io`.
+    pub flux_helm_releases: Listed<flux::HelmRelease>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -123,6 +130,8 @@ pub struct Facts {
     pub api_servers: Observation<Vec<ApiServer>>,
     /// The last sweep of the matrix.
     pub matrix: Observation<Matrix>,
+    /// The alerts that fire, where the settings say whom to ask.
+    pub alerts: Listed<Alert>,
 }
 
 /// Something that can list a source without waiting: a dump, a world in memory.
@@ -133,7 +142,7 @@ pub trait Fill {
 
 impl Facts {
     /// Fills every list that `check` reads; `target_pods` with those of all nodes. What only a run asks (`action_pods`,
-    /// `unscheduled_pods`, `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`) is left as it is.
+    /// `unscheduled_pods`, `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`, `alerts`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
         self.nodes = from.list(&Node::SPEC);
         self.leases = from.list(&Lease::SPEC);
@@ -158,6 +167,8 @@ impl Facts {
         self.cilium_nodes = from.list(&CiliumNode::SPEC);
         self.upgrade_plans = from.list(&upgrade::Plan::SPEC);
         self.jobs = from.list(&Job::SPEC);
+        self.flux_kustomizations = from.list(&flux::Kustomization::SPEC);
+        self.flux_helm_releases = from.list(&flux::HelmRelease::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     CiliumNode, ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, Job, KuredPod,
     Lease, Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, cnpg, longhorn, upgrade,
+    VolumeAttachment, cnpg, flux, longhorn, upgrade,
 };
 use crate::api::SourceId;
 
@@ -119,6 +119,8 @@ pub const SOURCES: &[SourceSpec] = &[
     CiliumNode::SPEC,
     upgrade::Plan::SPEC,
     Job::SPEC,
+    flux::Kustomization::SPEC,
+    flux::HelmRelease::SPEC,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

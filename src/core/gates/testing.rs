@@ -16,7 +16,7 @@ pub(crate) use super::draft::sentence;
 use super::{GateInput, GateSpec, RunContext};
 use crate::api::{Finding, Moment, SourceId, Status, Strategy, Trigger};
 use crate::config::{Length, Mode, Scope, Settings, Weekday, Window, Zone};
-use crate::facts::{Facts, Fill, Item, Listed, Observation, Source, SourceSpec};
+use crate::facts::{Alert, Facts, Fill, Item, Listed, Observation, Source, SourceSpec};
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
 
 /// Everything that a gate is given, owned, so that a row can change any of it.
@@ -54,6 +54,11 @@ pub(crate) fn ago(seconds: i64) -> String {
 /// A list that was read just now.
 pub(crate) fn known<S: Source>(documents: &[Value]) -> Listed<S> {
     Observation::Known { value: documents.iter().map(S::item).collect(), at: now() }
+}
+
+/// The alerts of an Alertmanager's list that was read just now.
+pub(crate) fn alerts(documents: &[Value]) -> Listed<Alert> {
+    Observation::Known { value: documents.iter().map(Alert::item).collect(), at: now() }
 }
 
 /// A list whose objects must decode: a typo in a table is no malformed item.
@@ -234,6 +239,9 @@ impl World {
         let mut case = Case::default();
         case.facts.fill(self);
         case.facts.api_servers = api_servers(&[Readiness::Ready, Readiness::Ready, Readiness::Ready]);
+        if let Some(documents) = self.0.get(&SourceId::Alerts) {
+            case.facts.alerts = alerts(documents);
+        }
         case.facts.matrix = Observation::Known { value: green_matrix(), at: now() };
         case
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, World, known};
+use super::{Case, World, alerts, known};
 use crate::api::{SourceId, Status};
 use crate::facts::Facts;
 use crate::gates::GateSpec;
@@ -114,6 +114,9 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::CiliumNodes => facts.cilium_nodes = known(documents),
         SourceId::UpgradePlans => facts.upgrade_plans = known(documents),
         SourceId::Jobs => facts.jobs = known(documents),
+        SourceId::FluxKustomizations => facts.flux_kustomizations = known(documents),
+        SourceId::FluxHelmReleases => facts.flux_helm_releases = known(documents),
+        SourceId::Alerts => facts.alerts = alerts(documents),
         SourceId::VolumeAttachments => facts.volume_attachments = known(documents),
         SourceId::ConfigMaps => facts.config_maps = known(documents),
         SourceId::Maintenances => facts.maintenances = known(documents),
