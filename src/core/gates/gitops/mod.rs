@@ -141,7 +141,7 @@ fn told(condition: Option<&Condition>) -> String {
 
 /// Who applies the node's object and kured's DaemonSet, for the sentence: no judgement rests on it.
 fn owners(input: &GateInput<'_>) -> String {
-    let mut told = Vec::new();
+    let mut told = vec![String::new()];
     let node = input.facts.nodes.good().find(|node| node.metadata.name == input.target);
     if let Some(owner) = node.and_then(|node| owner_of(&node.metadata)) {
         told.push(format!("{owner} applies Node {}", input.target));
@@ -152,7 +152,7 @@ fn owners(input: &GateInput<'_>) -> String {
             told.push(format!("{owner} applies {}", installation.object()));
         }
     }
-    told.iter().map(|one| format!("; {one}")).collect()
+    told.join("; ")
 }
 
 /// The labels that kustomize-controller and helm-controller put on what they apply.

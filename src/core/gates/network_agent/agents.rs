@@ -1,6 +1,6 @@
 //! The agents on the nodes at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -26,7 +26,7 @@ pub(super) struct Judge<'a> {
 }
 
 /// One thing that is wrong on one node.
-struct Problem<'a> {
+pub(super) struct Problem<'a> {
     node: &'a str,
     status: Status,
     reason: Reason,
@@ -53,10 +53,10 @@ impl<'a> Judge<'a> {
         Self { input, judged, pods, target }
     }
 
-    /// Asks one DaemonSet of agents.
-    pub(super) fn agent(&self, draft: &mut Draft<'_>, plugin: Plugin, daemon_set: &DaemonSet) {
+    /// Asks one DaemonSet of agents; what is wrong on single nodes is returned.
+    pub(super) fn agent(&self, draft: &mut Draft<'_>, plugin: Plugin, daemon_set: &DaemonSet) -> Vec<Problem<'a>> {
         if self.input.moment != Moment::Verify {
-            self.rollout(draft, plugin, daemon_set);
+            rollout(draft, plugin, daemon_set);
         }
         if self.input.moment == Moment::Start {
             self.pinned(draft, plugin, daemon_set);
@@ -79,11 +79,11 @@ impl<'a> Judge<'a> {
         for name in self.judged.keys().copied() {
             match by_node.get(name) {
                 Some(pods) => problems.extend(self.on_node(name, plugin, pods)),
-                None if lacking => problems.push(self.missing(name, plugin, daemon_set)),
+                None if lacking => problems.push(missing(name, plugin, daemon_set)),
                 None => {}
             }
         }
-        self.add(draft, problems);
+        problems
     }
 
     /// The agents of one node: one that is Ready, and at verify has been so for a while on the target.
@@ -129,37 +129,6 @@ impl<'a> Judge<'a> {
         block(Reason::NetworkAgentJustReady, message, Some(since), evidence)
     }
 
-    fn missing(&self, node: &'a str, plugin: Plugin, daemon_set: &DaemonSet) -> Problem<'a> {
-        let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
-        let message = format!("node {node} has no {} agent ({object})", plugin.name);
-        let evidence = Evidence::new(format!("Node {node}"), format!("pods of {object}"), "none", "one, Ready");
-        let reason = Reason::NetworkAgentNotReady;
-        Problem { node, status: Status::Block, reason, message, since: None, evidence }
-    }
-
-    fn rollout(&self, draft: &mut Draft<'_>, plugin: Plugin, daemon_set: &DaemonSet) {
-        let generation = daemon_set.metadata.generation;
-        let unseen = generation != Some(daemon_set.observed_generation);
-        // With OnDelete pods of an older template stay until somebody deletes them: that is no rollout.
-        let behind = !daemon_set.on_delete && daemon_set.updated < daemon_set.desired;
-        if !unseen && !behind {
-            return;
-        }
-        let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
-        let (name, updated, desired) = (plugin.name, daemon_set.updated, daemon_set.desired);
-        let (message, evidence) = if unseen {
-            let seen = daemon_set.observed_generation;
-            let wanted = generation.map_or_else(|| "a generation".to_owned(), |wanted| wanted.to_string());
-            let message = format!("a change of the {name} agents is about to be rolled out ({object})");
-            (message, Evidence::new(object, "status.observedGeneration", seen.to_string(), wanted))
-        } else {
-            let message = format!("{updated} of {desired} {name} agents are of the present template ({object})");
-            let field = "status.updatedNumberScheduled";
-            (message, Evidence::new(object, field, updated.to_string(), desired.to_string()))
-        };
-        draft.block(Reason::NetworkAgentRollingOut, message, evidence);
-    }
-
     /// Agents that reach the API at the target's own address cannot start anywhere while it is away.
     fn pinned(&self, draft: &mut Draft<'_>, plugin: Plugin, daemon_set: &DaemonSet) {
         let Some(target) = self.target else { return };
@@ -179,9 +148,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Taints that wait for the network.
-    pub(super) fn taints(&self, draft: &mut Draft<'_>) {
+    pub(super) fn taints(&self) -> Vec<Problem<'a>> {
         let mut problems = Vec::new();
-        for (name, node) in &self.judged {
+        for (&name, &node) in &self.judged {
             for taint in node.taints.iter().filter(|taint| TAINTS.contains(&taint.key.as_str())) {
                 let message = format!("node {name} has taint {}: its network is not ready", taint.key);
                 let evidence = Evidence::new(format!("Node {name}"), "spec.taints", &taint.key, "gone");
@@ -189,16 +158,17 @@ impl<'a> Judge<'a> {
                 problems.push(Problem { node: name, status, reason, message, since: None, evidence });
             }
         }
-        self.add(draft, problems);
+        problems
     }
 
     /// Where the settings want it: what the agent gives addresses from is what Kubernetes gave the node.
-    pub(super) fn pod_cidrs(&self, draft: &mut Draft<'_>, of_agents: &[&CiliumNode]) {
+    pub(super) fn pod_cidrs(&self, of_agents: &[&CiliumNode]) -> Vec<Problem<'a>> {
+        let of_agents: BTreeMap<&str, &[String]> =
+            of_agents.iter().map(|one| (one.metadata.name.as_str(), one.pod_cidrs.as_slice())).collect();
         let mut problems = Vec::new();
-        for (name, node) in &self.judged {
-            let agent = of_agents.iter().find(|one| one.metadata.name == *name);
-            let (mut given, mut used) =
-                (node.pod_cidrs.clone(), agent.map_or_else(Vec::new, |one| one.pod_cidrs.clone()));
+        for (&name, &node) in &self.judged {
+            let mut given = node.pod_cidrs.clone();
+            let mut used = of_agents.get(name).map_or_else(Vec::new, |used| used.to_vec());
             given.sort_unstable();
             used.sort_unstable();
             if !given.is_empty() && given == used {
@@ -210,14 +180,14 @@ impl<'a> Judge<'a> {
             let (status, reason) = (Status::Block, Reason::NetworkPodCIDRMismatch);
             problems.push(Problem { node: name, status, reason, message, since: None, evidence });
         }
-        self.add(draft, problems);
+        problems
     }
 
-    fn add(&self, draft: &mut Draft<'_>, problems: Vec<Problem<'_>>) {
+    /// Adds all that is wrong on nodes: how many workers fail, in whatever way, decides what it is worth.
+    pub(super) fn add(&self, draft: &mut Draft<'_>, problems: Vec<Problem<'_>>) {
         let strict =
             |name: &str| name == self.input.target || self.judged.get(name).is_none_or(|node| node.is_control_plane());
-        let mut workers: Vec<&str> = problems.iter().map(|one| one.node).filter(|name| !strict(name)).collect();
-        workers.dedup();
+        let workers: BTreeSet<&str> = problems.iter().map(|one| one.node).filter(|name| !strict(name)).collect();
         let limit = self.input.settings.limits.max_unavailable;
         let few = u32::try_from(workers.len()).unwrap_or(u32::MAX) < limit;
         let after = matches!(self.input.moment, Moment::Verify | Moment::Settle);
@@ -232,6 +202,37 @@ impl<'a> Judge<'a> {
             draft.add(status, reason, message, since, vec![evidence]);
         }
     }
+}
+
+fn missing<'a>(node: &'a str, plugin: Plugin, daemon_set: &DaemonSet) -> Problem<'a> {
+    let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
+    let message = format!("node {node} has no {} agent ({object})", plugin.name);
+    let evidence = Evidence::new(format!("Node {node}"), format!("pods of {object}"), "none", "one, Ready");
+    let reason = Reason::NetworkAgentNotReady;
+    Problem { node, status: Status::Block, reason, message, since: None, evidence }
+}
+
+fn rollout(draft: &mut Draft<'_>, plugin: Plugin, daemon_set: &DaemonSet) {
+    let generation = daemon_set.metadata.generation;
+    let unseen = generation != Some(daemon_set.observed_generation);
+    // With OnDelete pods of an older template stay until somebody deletes them: that is no rollout.
+    let behind = !daemon_set.on_delete && daemon_set.updated < daemon_set.desired;
+    if !unseen && !behind {
+        return;
+    }
+    let object = format!("DaemonSet {}", daemon_set.metadata.full_name());
+    let (name, updated, desired) = (plugin.name, daemon_set.updated, daemon_set.desired);
+    let (message, evidence) = if unseen {
+        let seen = daemon_set.observed_generation;
+        let wanted = generation.map_or_else(|| "a generation".to_owned(), |wanted| wanted.to_string());
+        let message = format!("a change of the {name} agents is about to be rolled out ({object})");
+        (message, Evidence::new(object, "status.observedGeneration", seen.to_string(), wanted))
+    } else {
+        let message = format!("{updated} of {desired} {name} agents are of the present template ({object})");
+        let field = "status.updatedNumberScheduled";
+        (message, Evidence::new(object, field, updated.to_string(), desired.to_string()))
+    };
+    draft.block(Reason::NetworkAgentRollingOut, message, evidence);
 }
 
 /// Where an agent that does without the Service looks for the API (`k8sServiceHost` of Cilium's chart).

@@ -74,17 +74,19 @@ fn check(input: &GateInput<'_>) -> Finding {
     let nodes: Option<Vec<&Node>> = required(&mut draft, SourceId::Nodes, &input.facts.nodes);
     if let (Some(pods), Some(nodes)) = (pods, nodes) {
         let judge = Judge::new(input, &nodes, &pods);
+        let mut problems = Vec::new();
         for (plugin, daemon_set) in &agents {
-            judge.agent(&mut draft, *plugin, daemon_set);
+            problems.extend(judge.agent(&mut draft, *plugin, daemon_set));
         }
-        judge.taints(&mut draft);
+        problems.extend(judge.taints());
         if input.settings.network_agent.pod_cidrs_must_agree && input.moment != Moment::Verify {
             let because = "[network_agent] pod_cidrs_must_agree is set";
             let listed = storage::required(&mut draft, SourceId::CiliumNodes, &input.facts.cilium_nodes, because);
             if let Some(listed) = listed {
-                judge.pod_cidrs(&mut draft, &listed.items);
+                problems.extend(judge.pod_cidrs(&listed.items));
             }
         }
+        judge.add(&mut draft, problems);
     }
     let mut names: Vec<&str> = agents.iter().map(|(plugin, _)| plugin.name).collect();
     names.dedup();

@@ -273,7 +273,7 @@ const HEALTHY: &[Row] = &[
         cilium,
         |w| {
             w.named(SourceId::Nodes, "worker1")["spec"]["taints"] =
-                json!([{"key": "dedicated", "effect": "NoSchedule"}])
+                json!([{"key": "dedicated", "effect": "NoSchedule"}]);
         },
         start,
         PASS,
@@ -372,6 +372,24 @@ const SICK: &[Row] = &[
             let mut other = w.named(SourceId::Nodes, "worker3").clone();
             other["metadata"]["name"] = json!("worker4");
             w.of(SourceId::Nodes).push(other);
+            set(w)["status"]["desiredNumberScheduled"] = json!(4);
+            set(w)["status"]["updatedNumberScheduled"] = json!(4);
+        },
+        two_may_fail,
+        BLOCK,
+        Reason::NetworkAgentNotReady,
+        "of node worker3 is not Ready",
+    ),
+    (
+        "two workers fail in different ways where one may",
+        with_workers,
+        |w| {
+            not_ready(w, "worker3");
+            let mut other = w.named(SourceId::Nodes, "worker3").clone();
+            other["metadata"]["name"] = json!("worker4");
+            w.of(SourceId::Nodes).push(other);
+            w.of(SourceId::NetworkAgentPods).push(agent("cilium", "worker4"));
+            taint(w, "worker4");
             set(w)["status"]["desiredNumberScheduled"] = json!(4);
             set(w)["status"]["updatedNumberScheduled"] = json!(4);
         },
@@ -480,7 +498,7 @@ const UNKNOWN: &[Row] = &[
                     .as_object_mut()
                     .expect("an object")
                     .remove("lastTransitionTime"),
-            )
+            );
         },
         verify,
         Status::Unknown,
