@@ -15,6 +15,7 @@ pub mod facts;
 pub mod gates;
 pub mod kured;
 pub mod matrix;
+pub mod network;
 pub mod plan;
 pub mod planted;
 pub mod preview;

@@ -40,8 +40,8 @@ impl Wanted {
         if self.probes() {
             sources.extend(Self::PROBE_SOURCES);
         }
-        if sources.contains(&SourceId::KuredPods) {
-            // Only its DaemonSets tell where kured's pods are.
+        if sources.contains(&SourceId::KuredPods) || sources.contains(&SourceId::NetworkAgentPods) {
+            // Only their DaemonSets tell where these pods are.
             sources.insert(SourceId::DaemonSets);
         }
         if sources.contains(&SourceId::CnpgPods) {

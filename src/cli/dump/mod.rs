@@ -22,10 +22,11 @@ use std::path::{Path, PathBuf};
 use maint_core::api::SourceId;
 use maint_core::config::Settings;
 use maint_core::facts::{
-    DaemonSet, Facts, FailureKind, Fill, Item, Lease, Listed, Malformed, Namespaces, Observation, Source, SourceSpec,
+    DaemonSet, Facts, FailureKind, Fill, Item, Lease, Listed, Malformed, Namespaces, Observation, PodSelector, Source,
+    SourceSpec,
 };
 use maint_core::jiff::Timestamp;
-use maint_core::kured::{PodSelector, pod_selectors};
+use maint_core::{kured, network};
 use serde_json::Value;
 
 use objects::{Object, Objects, Said};
@@ -137,13 +138,19 @@ impl Fill for Reader<'_> {
             Said::EmptyList { .. } | Said::Singles { .. } | Said::Listed => {}
         }
         let objects = self.dump.objects.of(kind.id);
-        let wanted: Vec<&Object> = if matches!(spec.namespaces, Namespaces::OfKured) {
-            match self.of_kured(objects) {
+        let selected = match spec.namespaces {
+            Namespaces::OfKured => Some(("kured runs", kured::pod_selectors(&self.list(&DaemonSet::SPEC)))),
+            Namespaces::OfNetworkAgents => {
+                Some(("network agents run", network::pod_selectors(&self.list(&DaemonSet::SPEC))))
+            }
+            _ => None,
+        };
+        let wanted: Vec<&Object> = match selected {
+            Some((who, selectors)) => match selectors.and_then(|selectors| selected_by(who, &selectors, objects)) {
                 Ok(wanted) => wanted,
                 Err((kind, detail)) => return failed(kind, detail),
-            }
-        } else {
-            objects.iter().filter(|object| self.is_wanted(&spec, object)).collect()
+            },
+            None => objects.iter().filter(|object| self.is_wanted(&spec, object)).collect(),
         };
         if let Some(detail) = self.misses_its_namespace(&spec, objects, &wanted) {
             return failed(FailureKind::Partial, detail);
@@ -180,26 +187,6 @@ impl Reader<'_> {
         Observation::Failed { kind: FailureKind::Partial, detail, at }
     }
 
-    /// The pods that the DaemonSets of kured select.
-    fn of_kured<'o>(&mut self, pods: &'o [Object]) -> Result<Vec<&'o Object>, (FailureKind, String)> {
-        let selectors = pod_selectors(&self.list::<DaemonSet>(&DaemonSet::SPEC))?;
-        for PodSelector { namespace, .. } in &selectors {
-            if !pods.iter().any(|pod| pod.part("namespace") == Some(namespace)) {
-                let detail = format!(
-                    "kured runs in {namespace}, and the dump has no pods of it; save `kubectl get pods -A -o yaml`"
-                );
-                return Err((FailureKind::Partial, detail));
-            }
-        }
-        let selects = |one: &PodSelector, pod: &Object| {
-            let labels = pod.value.pointer("/metadata/labels");
-            let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
-            pod.part("namespace") == Some(&one.namespace)
-                && one.labels.iter().all(|(key, value)| label(key) == Some(value))
-        };
-        Ok(pods.iter().filter(|pod| selectors.iter().any(|one| selects(one, pod))).collect())
-    }
-
     fn is_wanted(&self, spec: &SourceSpec, object: &Object) -> bool {
         let namespace = object.part("namespace").unwrap_or_default();
         // An object without a namespace where its kind has one is odd; the gate shall see it.
@@ -231,7 +218,11 @@ impl Reader<'_> {
     fn namespaces(&self, spec: &SourceSpec) -> Option<Vec<&str>> {
         let settings = self.settings;
         match spec.namespaces {
-            Namespaces::All | Namespaces::OnTarget | Namespaces::Unscheduled | Namespaces::OfKured => None,
+            Namespaces::All
+            | Namespaces::OnTarget
+            | Namespaces::Unscheduled
+            | Namespaces::OfKured
+            | Namespaces::OfNetworkAgents => None,
             Namespaces::These(names) => Some(names.to_vec()),
             Namespaces::Dns => Some(vec![&settings.coredns.namespace]),
             Namespaces::DnsAndDefault => Some(vec![&settings.coredns.namespace, "default"]),
@@ -265,6 +256,27 @@ impl Reader<'_> {
             _ => None,
         }
     }
+}
+
+/// The pods that some DaemonSets select; `who` says whose these are and what they do.
+fn selected_by<'o>(
+    who: &str,
+    selectors: &[PodSelector],
+    pods: &'o [Object],
+) -> Result<Vec<&'o Object>, (FailureKind, String)> {
+    for PodSelector { namespace, .. } in selectors {
+        if !pods.iter().any(|pod| pod.part("namespace") == Some(namespace)) {
+            let detail =
+                format!("{who} in {namespace}, and the dump has no pods of it; save `kubectl get pods -A -o yaml`");
+            return Err((FailureKind::Partial, detail));
+        }
+    }
+    let selects = |one: &PodSelector, pod: &Object| {
+        let labels = pod.value.pointer("/metadata/labels");
+        let label = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str);
+        pod.part("namespace") == Some(&one.namespace) && one.labels.iter().all(|(key, value)| label(key) == Some(value))
+    };
+    Ok(pods.iter().filter(|pod| selectors.iter().any(|one| selects(one, pod))).collect())
 }
 
 /// Decodes an object, unless its version is another than the one that the decoder knows.

@@ -25,11 +25,15 @@ fn read(files: &[(&str, String)], complete: bool) -> Result<(Dump, String), Stri
 
 /// A short text for what one kind became: `known 1 bad 0`, `absent`, `failed KIND: DETAIL`.
 fn outcome<S: Source>(files: &[(&str, String)], complete: bool, settings: &Settings) -> String {
+    outcome_of::<S>(files, complete, settings, &S::SPEC)
+}
+
+fn outcome_of<S: Source>(files: &[(&str, String)], complete: bool, settings: &Settings, row: &SourceSpec) -> String {
     let (dump, prefix) = match read(files, complete) {
         Ok(read) => read,
         Err(error) => return format!("error {error}"),
     };
-    match (Reader { dump: &dump, settings, at: AT.parse().expect("a time") }).list::<S>(&S::SPEC) {
+    match (Reader { dump: &dump, settings, at: AT.parse().expect("a time") }).list::<S>(row) {
         Observation::NotAsked => "not asked".to_owned(),
         Observation::Absent { .. } => "absent".to_owned(),
         Observation::Failed { kind, detail, .. } => format!("failed {kind}: {}", detail.replace(&prefix, "")),
@@ -389,4 +393,46 @@ fn the_newest_lease_is_the_clock() {
     assert_eq!(newest.map(|at| at.to_string()).as_deref(), Some("2026-11-30T00:59:58.123456Z"));
     assert_eq!(outcome::<Lease>(&files, false, &Settings::default()), "known 2 bad 1");
     assert_eq!(read(&[("n", node("a", "1").to_string())], false).expect("read").0.newest_lease(), None);
+}
+
+#[test]
+fn the_pods_of_daemon_sets_are_those_that_they_select() {
+    let agent = |namespace: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "cilium", "namespace": namespace},
+               "spec": {"selector": {"matchLabels": {"k8s-app": "cilium"}}, "template": {"spec": {"containers": []}}},
+               "status": {"desiredNumberScheduled": 2, "numberReady": 2}})
+    };
+    let pod = |name: &str, namespace: &str, app: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+               "metadata": {"name": name, "namespace": namespace, "labels": {"k8s-app": app}}, "spec": {}, "status": {}})
+    };
+    let pods = ("pods", list(&[pod("a", "net", "cilium"), pod("b", "net", "cilium"), pod("c", "net", "web")]));
+    let rows = [
+        ("selected", vec![("daemonsets", list(&[agent("net")])), pods.clone()], "known 2 bad 0"),
+        (
+            "no agents",
+            vec![("daemonsets", list(&[node("a", "1")])), pods.clone()],
+            "failed partial: the DaemonSets that tell",
+        ),
+        (
+            "pods of another namespace only",
+            vec![("daemonsets", list(&[agent("kube-system")])), pods.clone()],
+            "failed partial: network agents run in kube-system, and the dump has no pods of it",
+        ),
+        (
+            "one that cannot be understood",
+            vec![
+                (
+                    "daemonsets",
+                    list(&[json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "odd"}})]),
+                ),
+                pods,
+            ],
+            "failed partial: DaemonSet odd: status is missing: it may be the network agents'",
+        ),
+    ];
+    for (row, files, wanted) in rows {
+        let got = outcome_of::<Pod>(&files, false, &Settings::default(), &Pod::NETWORK_AGENTS);
+        assert!(got.starts_with(wanted), "{row}: {got}");
+    }
 }

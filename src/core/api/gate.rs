@@ -107,6 +107,14 @@ names! {
         Workloads = "workloads",
         /// PostgreSQL clusters of CloudNativePG are whole, and a primary on the node can move.
         Databases = "databases",
+        /// Agents of the network plug-in are Ready.
+        NetworkAgent = "network-agent",
+        /// Nobody upgrades nodes or installs charts.
+        Upgrades = "upgrades",
+        /// What Flux applies is applied.
+        Gitops = "gitops",
+        /// No alert fires.
+        Alerts = "alerts",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

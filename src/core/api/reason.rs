@@ -203,6 +203,40 @@ names! {
         /// A PostgreSQL cluster is down while the node is away.
         DatabaseGoesDown = "DatabaseGoesDown",
 
+        // network-agent
+        /// A node's network agent is not Ready, or missing.
+        NetworkAgentNotReady = "NetworkAgentNotReady",
+        /// The agent of the node that came back is not Ready for long enough.
+        NetworkAgentJustReady = "NetworkAgentJustReady",
+        /// The network agents are being rolled out.
+        NetworkAgentRollingOut = "NetworkAgentRollingOut",
+        /// A node has a taint that waits for its network.
+        NetworkAgentTaint = "NetworkAgentTaint",
+        /// The agents reach the API at the target's address alone.
+        NetworkAgentPinnedToTarget = "NetworkAgentPinnedToTarget",
+        /// An agent gives addresses of pod CIDRs that its Node was not given.
+        NetworkPodCIDRMismatch = "NetworkPodCIDRMismatch",
+
+        // upgrades
+        /// system-upgrade-controller is at work on a node.
+        UpgradeApplying = "UpgradeApplying",
+        /// An upgrade plan is not complete and may begin with a node at any time.
+        UpgradePending = "UpgradePending",
+        /// A Job of helm-controller is installing, upgrading or deleting a chart.
+        HelmJobRunning = "HelmJobRunning",
+
+        // gitops
+        /// Flux could not apply an object.
+        GitOpsFailing = "GitOpsFailing",
+        /// Flux is applying an object.
+        GitOpsReconciling = "GitOpsReconciling",
+        /// An object of Flux is suspended.
+        GitOpsSuspended = "GitOpsSuspended",
+
+        // alerts
+        /// An alert fires.
+        AlertFiring = "AlertFiring",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

@@ -49,6 +49,18 @@ names! {
         CnpgClusters = "cnpg-clusters",
         /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
         CnpgPods = "cnpg-pods",
+        /// The pods that network agents (Cilium, Calico, flannel ...) run in, on all nodes.
+        NetworkAgentPods = "network-agent-pods",
+        /// `ciliumnodes.cilium.io`: pod CIDRs of Cilium's agents.
+        CiliumNodes = "cilium-nodes",
+        /// `plans.upgrade.cattle.io`: what system-upgrade-controller does to nodes.
+        UpgradePlans = "upgrade-plans",
+        /// Jobs of all namespaces: those that upgrade nodes and install charts.
+        Jobs = "jobs",
+        /// `kustomizations.kustomize.toolkit.fluxcd.io`.
+        FluxKustomizations = "flux-kustomizations",
+        /// `helmreleases.helm.toolkit.fluxcd.io`.
+        FluxHelmReleases = "flux-helm-releases",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.
@@ -61,5 +73,7 @@ names! {
         ApiServers = "api-servers",
         /// The matrix of API servers and kubelets. Live only.
         Matrix = "matrix",
+        /// The alerts that fire, by the word of an Alertmanager or a Prometheus. Live only.
+        Alerts = "alerts",
     }
 }

@@ -3,6 +3,7 @@
 //! `config/maint.toml` shows them all; a test keeps it equal to [`Settings::default`]. Unknown keys are errors.
 
 mod action;
+mod alerts;
 mod drain;
 mod election;
 mod kured;
@@ -17,9 +18,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::{GateId, Policy};
+use crate::api::{GateId, Moment, Policy};
 
 pub use action::{ActionSettings, PodAction};
+pub use alerts::Alerts;
 pub use drain::{DrainRule, DrainSettings, PodSelection, Then};
 pub use election::Election;
 pub use kured::{KuredSettings, SentinelPod};
@@ -51,6 +53,12 @@ pub struct Settings {
     pub longhorn: Longhorn,
     /// VolumeAttachments.
     pub attachments: Attachments,
+    /// The network plug-in's agents.
+    pub network_agent: NetworkAgent,
+    /// Flux.
+    pub gitops: GitOps,
+    /// Which alerts stop a run.
+    pub alerts: Alerts,
     /// API servers and etcd.
     pub control_plane: ControlPlane,
     /// Deadlines and paces of a run.
@@ -83,6 +91,9 @@ impl Default for Settings {
             coredns: CoreDns::default(),
             longhorn: Longhorn::default(),
             attachments: Attachments::default(),
+            network_agent: NetworkAgent::default(),
+            gitops: GitOps::default(),
+            alerts: Alerts::default(),
             control_plane: ControlPlane::default(),
             run: RunSettings::default(),
             drain: DrainSettings::default(),
@@ -177,6 +188,28 @@ pub struct Attachments {
 impl Default for Attachments {
     fn default() -> Self {
         Self { stuck_seconds: 360 }
+    }
+}
+
+/// The network plug-in's agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkAgent {
+    /// Each CiliumNode must have the pod CIDRs of its Node (IPAM mode `kubernetes`).
+    pub pod_cidrs_must_agree: bool,
+}
+
+/// Flux.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GitOps {
+    /// When gate `gitops` is asked.
+    pub moments: Vec<Moment>,
+}
+
+impl Default for GitOps {
+    fn default() -> Self {
+        Self { moments: vec![Moment::Start] }
     }
 }
 

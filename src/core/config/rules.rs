@@ -5,7 +5,7 @@ mod kured;
 mod windows;
 
 use super::Settings;
-use crate::api::{GateId, Policy};
+use crate::api::{GateId, Moment, Policy};
 
 /// A broken rule: the path of the value and what is wrong with it.
 type Broken = Vec<(Vec<String>, String)>;
@@ -104,6 +104,31 @@ pub(super) const RULES: &[Rule] = &[
             .filter(|(_, name)| !is_dns_label(name))
             .map(|(path, name)| (path, format!("is `{name}`, which is no namespace")))
             .collect()
+        },
+    },
+    Rule {
+        why: "it is asked at start, handover, verify or settle; to switch a gate off say so under [gates]",
+        broken: |s| {
+            let mut broken = moments("gitops", &s.gitops.moments);
+            broken.extend(moments("alerts", &s.alerts.moments));
+            broken
+        },
+    },
+    Rule {
+        why: "a URL such as http://alertmanager.monitoring:9093, and no secret in it",
+        broken: |s| {
+            let urls = [("alertmanager", &s.alerts.alertmanager), ("prometheus", &s.alerts.prometheus)];
+            let problem = |(key, url): (&str, &String)| Some((path(&["alerts", key]), kured::odd_url(url)?));
+            urls.into_iter().filter_map(problem).collect()
+        },
+    },
+    Rule {
+        why: "say whom to ask: `alertmanager` or `prometheus` under [alerts]",
+        broken: |s| {
+            let policy = s.gates.get(&GateId::Alerts).filter(|policy| **policy != Policy::Off);
+            let nobody = policy.filter(|_| s.alerts.asked().is_none());
+            let problem = |policy: &Policy| (path(&["gates", "alerts"]), format!("is {policy}, and nobody is asked"));
+            nobody.map(problem).into_iter().collect()
         },
     },
     Rule {
@@ -253,6 +278,18 @@ fn path(parts: &[&str]) -> Vec<String> {
     parts.iter().map(|part| (*part).to_owned()).collect()
 }
 
+/// Moments at which a gate whose moments are configured is never asked, or none at all.
+fn moments(section: &str, moments: &[Moment]) -> Broken {
+    if moments.is_empty() {
+        return vec![(path(&[section, "moments"]), "is empty, so it would never be asked".to_owned())];
+    }
+    let odd = moments.iter().enumerate().filter(|(_, moment)| **moment == Moment::Cordoned);
+    odd.map(|(index, moment)| {
+        (path(&[section, "moments", &index.to_string()]), format!("is {moment}, at which it is not asked"))
+    })
+    .collect()
+}
+
 fn at_least(parts: &[&str], value: i64, least: i64) -> Broken {
     if value < least { vec![(path(parts), format!("is {value}, wanted at least {least}"))] } else { Vec::new() }
 }
@@ -320,6 +357,20 @@ mod tests {
             (
                 "control_plane.api_servers.a = \"10.0.0.1\"",
                 Some("`control_plane.api_servers.a` is `10.0.0.1`, wanted host:port without a scheme"),
+            ),
+            ("gitops.moments = [\"start\", \"settle\"]", None),
+            ("alerts.moments = [\"cordoned\"]", Some("`alerts.moments[0]` is cordoned, at which it is not asked")),
+            ("gates.alerts = \"off\"", None),
+            ("gates.alerts = \"warn\"", Some("`gates.alerts` is warn, and nobody is asked")),
+            ("alerts.prometheus = \"http://p:9090\"\ngates.alerts = \"require\"", None),
+            (
+                "alerts.alertmanager = \"a:9093\"",
+                Some("`alerts.alertmanager` is `a:9093`, wanted http:// or https:// before the host"),
+            ),
+            ("gitops.moments = []", Some("`gitops.moments` is empty, so it would never be asked")),
+            (
+                "gitops.moments = [\"start\", \"cordoned\"]",
+                Some("`gitops.moments[1]` is cordoned, at which it is not asked"),
             ),
             ("namespace = \"\"", Some("`namespace` is ``, which is no namespace")),
             ("longhorn.namespace = \"Longhorn\"", Some("`longhorn.namespace` is `Longhorn`, which is no namespace")),

@@ -20,6 +20,9 @@ pub struct DaemonSet {
     pub updated: i64,
     /// `status.observedGeneration`
     pub observed_generation: i64,
+    /// `spec.updateStrategy.type` is `OnDelete`: pods of an older template stay until somebody deletes them. Unset means
+    /// RollingUpdate (DaemonSetUpdateStrategy, apps/v1).
+    pub on_delete: bool,
     /// `spec.selector.matchLabels`
     pub selector: BTreeMap<String, String>,
     /// `spec.template.spec.containers`
@@ -117,6 +120,8 @@ impl Source for DaemonSet {
         let status = root.object("status")?;
         let template = root.object("spec")?.object("template")?.object("spec")?;
         let selector = root.object("spec")?.optional_object("selector")?;
+        let strategy = root.object("spec")?.optional_object("updateStrategy")?;
+        let strategy = strategy.map_or(Ok(None), |strategy| strategy.optional_str("type"))?;
         let mut metadata = Metadata::of(root)?;
         // All of them: a flag of kured says under which key its lock is, and a lock that was left out would look free.
         metadata.annotations = root.object("metadata")?.string_map("annotations")?;
@@ -127,6 +132,7 @@ impl Source for DaemonSet {
             ready: status.i64("numberReady")?,
             updated: status.optional_i64("updatedNumberScheduled")?.unwrap_or_default(),
             observed_generation: status.optional_i64("observedGeneration")?.unwrap_or_default(),
+            on_delete: strategy == Some("OnDelete"),
             selector: selector.map_or_else(|| Ok(BTreeMap::new()), |selector| selector.string_map("matchLabels"))?,
             containers: Container::list(&template)?,
             annotation_managers: annotation_managers(&root.object("metadata")?)?,

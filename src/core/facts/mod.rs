@@ -4,13 +4,17 @@
 //! cannot answer) are told apart from the reader up, and one bad item neither hides a list nor counts as fine.
 //! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
 
+mod alert;
+mod cilium_node;
 pub mod cnpg;
 mod common;
 mod config_map;
 mod daemon_set;
 mod deployment;
 mod endpoint_slice;
+pub mod flux;
 mod horizontal_pod_autoscaler;
+mod job;
 mod kured_pod;
 mod lease;
 pub mod longhorn;
@@ -20,19 +24,24 @@ mod observation;
 mod overlay;
 mod pod;
 mod pod_disruption_budget;
+mod pod_selector;
 mod read;
 mod replica_set;
 mod service;
 mod source;
 mod stateful_set;
+pub mod upgrade;
 mod volume_attachment;
 
+pub use alert::Alert;
+pub use cilium_node::CiliumNode;
 pub use common::{Condition, LabelSelector, Metadata, OwnerReference, TriState};
 pub use config_map::ConfigMap;
 pub use daemon_set::{Container, DaemonSet};
 pub use deployment::Deployment;
 pub use endpoint_slice::{Endpoint, EndpointSlice};
 pub use horizontal_pod_autoscaler::HorizontalPodAutoscaler;
+pub use job::Job;
 pub use kured_pod::KuredPod;
 pub use lease::Lease;
 pub use maintenance::{Maintenance, MaintenanceReport};
@@ -40,6 +49,7 @@ pub use node::{Node, Taint};
 pub use observation::{FailureKind, Item, Listed, Malformed, Observation};
 pub use pod::{EmptyDir, Place, Pod};
 pub use pod_disruption_budget::{PodDisruptionBudget, UnhealthyPolicy};
+pub use pod_selector::PodSelector;
 pub use read::Fields;
 pub use replica_set::ReplicaSet;
 pub use service::Service;
@@ -96,6 +106,18 @@ pub struct Facts {
     pub cnpg_clusters: Listed<cnpg::Cluster>,
     /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
     pub cnpg_pods: Listed<Pod>,
+    /// The pods that network agents run in, on all nodes.
+    pub network_agent_pods: Listed<Pod>,
+    /// `ciliumnodes.cilium.io`.
+    pub cilium_nodes: Listed<CiliumNode>,
+    /// `plans.upgrade.cattle.io`.
+    pub upgrade_plans: Listed<upgrade::Plan>,
+    /// Jobs.
+    pub jobs: Listed<Job>,
+    /// `kustomizations.kustomize.toolkit.fluxcd.io`.
+    pub flux_kustomizations: Listed<flux::Kustomization>,
+    /// `helmreleases.helm.toolkit.fluxcd.io`.
+    pub flux_helm_releases: Listed<flux::HelmRelease>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -108,6 +130,8 @@ pub struct Facts {
     pub api_servers: Observation<Vec<ApiServer>>,
     /// The last sweep of the matrix.
     pub matrix: Observation<Matrix>,
+    /// The alerts that fire, where the settings say whom to ask.
+    pub alerts: Listed<Alert>,
 }
 
 /// Something that can list a source without waiting: a dump, a world in memory.
@@ -118,7 +142,7 @@ pub trait Fill {
 
 impl Facts {
     /// Fills every list that `check` reads; `target_pods` with those of all nodes. What only a run asks (`action_pods`,
-    /// `unscheduled_pods`, `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`) is left as it is.
+    /// `unscheduled_pods`, `own_pods`) and what only a live cluster answers (`api_servers`, `matrix`, `alerts`) is left as it is.
     pub fn fill(&mut self, from: &mut impl Fill) {
         self.nodes = from.list(&Node::SPEC);
         self.leases = from.list(&Lease::SPEC);
@@ -139,6 +163,12 @@ impl Facts {
         self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
         self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
         self.cnpg_pods = from.list(&Pod::CNPG);
+        self.network_agent_pods = from.list(&Pod::NETWORK_AGENTS);
+        self.cilium_nodes = from.list(&CiliumNode::SPEC);
+        self.upgrade_plans = from.list(&upgrade::Plan::SPEC);
+        self.jobs = from.list(&Job::SPEC);
+        self.flux_kustomizations = from.list(&flux::Kustomization::SPEC);
+        self.flux_helm_releases = from.list(&flux::HelmRelease::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

@@ -21,6 +21,8 @@ pub struct Node {
     pub kernel_version: String,
     /// `status.addresses` of type InternalIP.
     pub internal_ips: Vec<String>,
+    /// `spec.podCIDRs`: what its pods may have addresses of, one a family; empty where nobody gives node CIDRs.
+    pub pod_cidrs: Vec<String>,
     /// The manager that owns `spec.unschedulable` (`metadata.managedFields`), if the document shows it.
     pub unschedulable_manager: Option<String>,
 }
@@ -88,6 +90,7 @@ impl Source for Node {
             boot_id: info.str("bootID")?.to_owned(),
             kernel_version: info.optional_str("kernelVersion")?.unwrap_or_default().to_owned(),
             internal_ips: internal_ips(&status)?,
+            pod_cidrs: spec.strings("podCIDRs")?,
             unschedulable_manager: unschedulable_manager(&root.object("metadata")?)?,
         })
     }

@@ -53,12 +53,19 @@ impl Facts {
             longhorn_settings,
             cnpg_clusters,
             cnpg_pods,
+            network_agent_pods,
+            cilium_nodes,
+            upgrade_plans,
+            jobs,
+            flux_kustomizations,
+            flux_helm_releases,
             volume_attachments,
             config_maps,
             maintenances,
             maintenance_reports,
             api_servers,
             matrix,
+            alerts,
         } = newer;
         renew_node(&mut self.nodes, nodes, node);
         renew(&mut self.leases, leases);
@@ -82,12 +89,19 @@ impl Facts {
         renew(&mut self.longhorn_settings, longhorn_settings);
         renew(&mut self.cnpg_clusters, cnpg_clusters);
         renew(&mut self.cnpg_pods, cnpg_pods);
+        renew(&mut self.network_agent_pods, network_agent_pods);
+        renew(&mut self.cilium_nodes, cilium_nodes);
+        renew(&mut self.upgrade_plans, upgrade_plans);
+        renew(&mut self.jobs, jobs);
+        renew(&mut self.flux_kustomizations, flux_kustomizations);
+        renew(&mut self.flux_helm_releases, flux_helm_releases);
         renew(&mut self.volume_attachments, volume_attachments);
         renew(&mut self.config_maps, config_maps);
         renew(&mut self.maintenances, maintenances);
         renew(&mut self.maintenance_reports, maintenance_reports);
         renew(&mut self.api_servers, api_servers);
         renew(&mut self.matrix, matrix);
+        renew(&mut self.alerts, alerts);
     }
 }
 

@@ -86,6 +86,14 @@ impl Pod {
         ..<Self as Source>::SPEC
     };
 
+    /// The row of the pods that network agents run in, wherever they are.
+    pub const NETWORK_AGENTS: SourceSpec = SourceSpec {
+        id: SourceId::NetworkAgentPods,
+        namespaces: Namespaces::OfNetworkAgents,
+        label_selector: None,
+        ..<Self as Source>::SPEC
+    };
+
     /// Condition Ready is True, and it is not being deleted.
     #[must_use]
     pub fn is_ready(&self) -> bool {

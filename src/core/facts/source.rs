@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
-    Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, cnpg, longhorn,
+    CiliumNode, ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, Job, KuredPod,
+    Lease, Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
+    VolumeAttachment, cnpg, flux, longhorn, upgrade,
 };
 use crate::api::SourceId;
 
@@ -87,6 +87,8 @@ pub enum Namespaces {
     Actions,
     /// Those of the DaemonSets that run kured, with their own selectors.
     OfKured,
+    /// Those of the DaemonSets that run network agents, with their own selectors.
+    OfNetworkAgents,
 }
 
 /// Every source that is listed, in the order of every output.
@@ -113,6 +115,12 @@ pub const SOURCES: &[SourceSpec] = &[
     longhorn::Setting::SPEC,
     cnpg::Cluster::SPEC,
     Pod::CNPG,
+    Pod::NETWORK_AGENTS,
+    CiliumNode::SPEC,
+    upgrade::Plan::SPEC,
+    Job::SPEC,
+    flux::Kustomization::SPEC,
+    flux::HelmRelease::SPEC,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

@@ -4,6 +4,7 @@
 //! moment are always evaluated, so that a person sees everything at once. A new gate is its file, its runbooks and
 //! one line here.
 
+mod alerts;
 mod attachments;
 mod control;
 mod control_plane;
@@ -18,12 +19,14 @@ mod drain;
 mod etcd;
 mod exclusive;
 mod flight;
+mod gitops;
 mod kubelet_reachability;
 mod kured;
 mod listing;
 mod longhorn_volumes;
 #[cfg(test)]
 mod mutation;
+mod network_agent;
 mod nodes;
 mod nodes_ready;
 #[cfg(test)]
@@ -33,6 +36,7 @@ mod storage;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+mod upgrades;
 mod verdict;
 mod window;
 mod workloads;
@@ -86,6 +90,10 @@ pub const GATES: &[GateSpec] = &[
     disruption_budgets::GATE,
     workloads::GATE,
     databases::GATE,
+    network_agent::GATE,
+    upgrades::GATE,
+    gitops::GATE,
+    alerts::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];
@@ -165,6 +173,18 @@ impl GateSpec {
         settings.gates.get(&self.id).copied().unwrap_or(self.default_policy)
     }
 
+    /// Whether it is asked at a moment under these settings: at those of its row, and of the gates whose moments are
+    /// configured at those of the configuration.
+    #[must_use]
+    pub fn asks_at(&self, moment: Moment, settings: &Settings) -> bool {
+        let configured = match self.id {
+            GateId::Gitops => settings.gitops.moments.contains(&moment),
+            GateId::Alerts => settings.alerts.moments.contains(&moment),
+            _ => true,
+        };
+        configured && self.moments.contains(&moment)
+    }
+
     /// Asks it, for what its policy makes of the answer: none with policy `off`; with policy `warn` a block or unknown
     /// becomes a warning that says so.
     #[must_use]
@@ -192,7 +212,7 @@ pub fn spec_of(id: GateId) -> Option<&'static GateSpec> {
 /// Asks every gate of the moment, in table order (see [`GateSpec::ask`]).
 #[must_use]
 pub fn evaluate(input: &GateInput<'_>) -> Vec<Finding> {
-    GATES.iter().filter(|gate| gate.moments.contains(&input.moment)).filter_map(|gate| gate.ask(input)).collect()
+    GATES.iter().filter(|gate| gate.asks_at(input.moment, input.settings)).filter_map(|gate| gate.ask(input)).collect()
 }
 
 /// What must be read to ask every gate of a moment that is not switched off.
@@ -200,7 +220,7 @@ pub fn evaluate(input: &GateInput<'_>) -> Vec<Finding> {
 pub fn sources_of(moment: Moment, settings: &Settings) -> BTreeSet<SourceId> {
     GATES
         .iter()
-        .filter(|gate| gate.moments.contains(&moment) && gate.policy(settings) != Policy::Off)
+        .filter(|gate| gate.asks_at(moment, settings) && gate.policy(settings) != Policy::Off)
         .flat_map(|gate| gate.reads.iter().copied())
         .collect()
 }

@@ -1,15 +1,22 @@
 //! Builders for the tables of the gates: a healthy cluster of three nodes that each row bends in one place.
 
+mod spoil;
+mod storage;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+pub(crate) use self::spoil::{mutations, survivors};
+pub(crate) use self::storage::{
+    LonghornDocuments, longhorn_engine, longhorn_healthy, longhorn_replica, longhorn_volume, volume_attachment,
+};
 pub(crate) use super::draft::sentence;
 use super::{GateInput, GateSpec, RunContext};
 use crate::api::{Finding, Moment, SourceId, Status, Strategy, Trigger};
 use crate::config::{Length, Mode, Scope, Settings, Weekday, Window, Zone};
-use crate::facts::{Facts, Fill, Item, Listed, Observation, Source, SourceSpec};
+use crate::facts::{Alert, Facts, Fill, Item, Listed, Observation, Source, SourceSpec};
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
 
 /// Everything that a gate is given, owned, so that a row can change any of it.
@@ -47,6 +54,11 @@ pub(crate) fn ago(seconds: i64) -> String {
 /// A list that was read just now.
 pub(crate) fn known<S: Source>(documents: &[Value]) -> Listed<S> {
     Observation::Known { value: documents.iter().map(S::item).collect(), at: now() }
+}
+
+/// The alerts of an Alertmanager's list that was read just now.
+pub(crate) fn alerts(documents: &[Value]) -> Listed<Alert> {
+    Observation::Known { value: documents.iter().map(Alert::item).collect(), at: now() }
 }
 
 /// A list whose objects must decode: a typo in a table is no malformed item.
@@ -227,6 +239,9 @@ impl World {
         let mut case = Case::default();
         case.facts.fill(self);
         case.facts.api_servers = api_servers(&[Readiness::Ready, Readiness::Ready, Readiness::Ready]);
+        if let Some(documents) = self.0.get(&SourceId::Alerts) {
+            case.facts.alerts = alerts(documents);
+        }
         case.facts.matrix = Observation::Known { value: green_matrix(), at: now() };
         case
     }
@@ -410,290 +425,4 @@ pub(crate) fn green_matrix() -> Matrix {
     });
     let names: Vec<String> = NODES.iter().map(|name| (*name).to_owned()).collect();
     Matrix { servers: names.clone(), nodes: names, cells: cells.collect(), around: None, swept_at: now() }
-}
-
-/// Every way to spoil one path of a document: each member and list entry deleted, set to null, and given another
-/// type. The text names the path and the deed: `spec.replicas nulled`.
-pub(crate) fn mutations(document: &Value) -> Vec<(String, Value)> {
-    let mut pointers = Vec::new();
-    collect(document, "", &mut pointers);
-    let mut all = Vec::new();
-    for pointer in pointers {
-        let told = pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/");
-        for (deed, change) in [("deleted", delete as fn(&mut Value, &str)), ("nulled", null), ("retyped", retype)] {
-            let mut spoilt = document.clone();
-            change(&mut spoilt, &pointer);
-            if spoilt != *document {
-                all.push((format!("{told} {deed}"), spoilt));
-            }
-        }
-    }
-    all
-}
-
-fn collect(value: &Value, at: &str, into: &mut Vec<String>) {
-    let members: Vec<(String, &Value)> = match value {
-        Value::Object(map) => map.iter().map(|(key, value)| (key.replace('/', "~1"), value)).collect(),
-        Value::Array(list) => list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
-        _ => vec![],
-    };
-    for (key, member) in members {
-        let pointer = format!("{at}/{key}");
-        collect(member, &pointer, into);
-        into.push(pointer);
-    }
-}
-
-fn delete(document: &mut Value, pointer: &str) {
-    let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
-    match document.pointer_mut(parent).expect("a parent") {
-        Value::Object(map) => drop(map.remove(&key.replace("~1", "/"))),
-        Value::Array(list) => drop(list.remove(key.parse().expect("an index"))),
-        _ => {}
-    }
-}
-
-fn null(document: &mut Value, pointer: &str) {
-    *document.pointer_mut(pointer).expect("a value") = Value::Null;
-}
-
-fn retype(document: &mut Value, pointer: &str) {
-    let value = document.pointer_mut(pointer).expect("a value");
-    *value = if value.is_string() { json!(7) } else { json!("odd") };
-}
-
-/// Spoils every path of every document that a gate reads, one at a time, in a world where the gate blocks; `shape`
-/// makes the rest of the case. Returns what no longer stops: each must be allowed for a reason of its own, such as a
-/// default that Kubernetes itself defines.
-pub(crate) fn survivors(gate: &GateSpec, world: &World, shape: impl FnOnce(&mut Case)) -> Vec<String> {
-    let mut case = world.clone().case();
-    shape(&mut case);
-    let stands = case.ask(gate);
-    assert_eq!(stands.status, Status::Block, "the fixture blocks: {}", stands.message);
-    let whole = case.facts.clone();
-    let mut left = Vec::new();
-    for source in gate.reads {
-        let documents = world.0.get(source).map(Vec::as_slice).unwrap_or_default();
-        for (index, document) in documents.iter().enumerate() {
-            let name = document["metadata"]["name"].as_str().unwrap_or("?");
-            let mut list = documents.to_vec();
-            for (told, spoilt) in mutations(document) {
-                list[index] = spoilt;
-                case.facts = whole.clone();
-                list_anew(&mut case.facts, *source, &list);
-                if !case.ask(gate).stops() {
-                    left.push(format!("{source} {name}: {told}"));
-                }
-            }
-        }
-    }
-    left
-}
-
-/// Puts documents in the place of one list.
-fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
-    match source {
-        SourceId::Nodes => facts.nodes = known(documents),
-        SourceId::Leases => facts.leases = known(documents),
-        SourceId::DaemonSets => facts.daemon_sets = known(documents),
-        SourceId::Services => facts.services = known(documents),
-        SourceId::EndpointSlices => facts.endpoint_slices = known(documents),
-        SourceId::DnsPods => facts.dns_pods = known(documents),
-        SourceId::TargetPods => facts.target_pods = known(documents),
-        SourceId::ActionPods => facts.action_pods = known(documents),
-        SourceId::UnscheduledPods => facts.unscheduled_pods = known(documents),
-        SourceId::OwnPods => facts.own_pods = known(documents),
-        SourceId::KuredPods => facts.kured_pods = known(documents),
-        SourceId::Deployments => facts.deployments = known(documents),
-        SourceId::StatefulSets => facts.stateful_sets = known(documents),
-        SourceId::ReplicaSets => facts.replica_sets = known(documents),
-        SourceId::HorizontalPodAutoscalers => facts.horizontal_pod_autoscalers = known(documents),
-        SourceId::PodDisruptionBudgets => facts.pod_disruption_budgets = known(documents),
-        SourceId::LonghornVolumes => facts.longhorn_volumes = known(documents),
-        SourceId::LonghornReplicas => facts.longhorn_replicas = known(documents),
-        SourceId::LonghornEngines => facts.longhorn_engines = known(documents),
-        SourceId::LonghornSettings => facts.longhorn_settings = known(documents),
-        SourceId::CnpgClusters => facts.cnpg_clusters = known(documents),
-        SourceId::CnpgPods => facts.cnpg_pods = known(documents),
-        SourceId::VolumeAttachments => facts.volume_attachments = known(documents),
-        SourceId::ConfigMaps => facts.config_maps = known(documents),
-        SourceId::Maintenances => facts.maintenances = known(documents),
-        SourceId::MaintenanceReports => facts.maintenance_reports = known(documents),
-        SourceId::ApiServers | SourceId::Matrix => unreachable!("{source} has no documents"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_path_is_deleted_nulled_and_retyped() {
-        let told: Vec<String> =
-            mutations(&json!({"a": [{"b/c": true}], "d": null})).into_iter().map(|(t, _)| t).collect();
-        let wanted = [
-            "a.0.b/c deleted",
-            "a.0.b/c nulled",
-            "a.0.b/c retyped",
-            "a.0 deleted",
-            "a.0 nulled",
-            "a.0 retyped",
-            "a deleted",
-            "a nulled",
-            "a retyped",
-            "d deleted",
-            "d retyped",
-        ];
-        assert_eq!(told, wanted);
-    }
-}
-
-/// The documents of a Longhorn installation.
-#[derive(Default)]
-pub(crate) struct LonghornDocuments {
-    /// Volumes.
-    pub volumes: Vec<Value>,
-    /// Replicas.
-    pub replicas: Vec<Value>,
-    /// Engines.
-    pub engines: Vec<Value>,
-    /// Settings.
-    pub settings: Vec<Value>,
-}
-
-/// An attached, healthy volume of 2 GiB with its claim `media/<name>`.
-pub(crate) fn longhorn_volume(name: &str, replicas: usize, attached_to: &str) -> Value {
-    json!({
-        "apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
-        "metadata": {"name": name, "namespace": "longhorn-system", "creationTimestamp": ago(864_000)},
-        "spec": {
-            "numberOfReplicas": replicas, "size": "2147483648", "dataEngine": "v1", "accessMode": "rwo",
-            "Standby": false, "nodeID": attached_to, "migrationNodeID": "",
-        },
-        "status": {
-            "state": "attached", "robustness": "healthy", "currentNodeID": attached_to, "lastDegradedAt": "",
-            "restoreRequired": false, "expansionRequired": false,
-            "kubernetesStatus": {"namespace": "media", "pvcName": name, "pvName": name},
-            "conditions": [
-                {"type": "Scheduled", "status": "True", "reason": "", "message": ""},
-                {"type": "Restore", "status": "False", "reason": "", "message": ""},
-            ],
-        },
-    })
-}
-
-/// A healthy replica; its name is `<volume>-r-<node>`.
-pub(crate) fn longhorn_replica(volume: &str, node: &str) -> Value {
-    json!({
-        "apiVersion": "longhorn.io/v1beta2", "kind": "Replica",
-        "metadata": {"name": format!("{volume}-r-{node}"), "namespace": "longhorn-system"},
-        "spec": {
-            "volumeName": volume, "nodeID": node, "diskID": format!("disk-{node}"), "healthyAt": ago(800_000),
-            "failedAt": "", "evictionRequested": false,
-        },
-        "status": {"currentState": "running"},
-    })
-}
-
-/// A running engine that reads and writes a replica on each of these nodes.
-pub(crate) fn longhorn_engine(volume: &str, nodes: &[&str]) -> Value {
-    let name = |node: &&str| format!("{volume}-r-{node}");
-    let modes: serde_json::Map<_, _> = nodes.iter().map(|node| (name(node), json!("RW"))).collect();
-    let addresses: serde_json::Map<_, _> =
-        nodes.iter().map(|node| (name(node), json!(format!("{node}:10000")))).collect();
-    json!({
-        "apiVersion": "longhorn.io/v1beta2", "kind": "Engine",
-        "metadata": {"name": format!("{volume}-e-0"), "namespace": "longhorn-system"},
-        "spec": {"volumeName": volume},
-        "status": {
-            "currentState": "running", "currentSize": "2147483648", "isExpanding": false,
-            "replicaModeMap": modes, "currentReplicaAddressMap": addresses,
-            "rebuildStatus": {}, "restoreStatus": {},
-        },
-    })
-}
-
-/// A setting.
-pub(crate) fn longhorn_setting(name: &str, value: &str) -> Value {
-    json!({
-        "apiVersion": "longhorn.io/v1beta2", "kind": "Setting",
-        "metadata": {"name": name, "namespace": "longhorn-system"}, "value": value,
-    })
-}
-
-impl LonghornDocuments {
-    /// Two attached healthy volumes (`pvc-a` on worker1, `pvc-b` on worker2) and a detached one (`pvc-c`), each with
-    /// a replica on every node, and the settings that gates read at their defaults.
-    pub fn healthy() -> Self {
-        let mut documents = Self {
-            settings: vec![
-                longhorn_setting("node-drain-policy", "block-if-contains-last-replica"),
-                longhorn_setting("replica-replenishment-wait-interval", "600"),
-                longhorn_setting("concurrent-replica-rebuild-per-node-limit", "5"),
-            ],
-            ..Self::default()
-        };
-        documents.attach("pvc-a", "worker1", &NODES);
-        documents.attach("pvc-b", "worker2", &NODES);
-        documents.detach("pvc-c", &NODES);
-        documents
-    }
-
-    /// Adds an attached healthy volume.
-    pub fn attach(&mut self, name: &str, attached_to: &str, nodes: &[&str]) {
-        self.volumes.push(longhorn_volume(name, nodes.len(), attached_to));
-        self.replicas.extend(nodes.iter().map(|node| longhorn_replica(name, node)));
-        self.engines.push(longhorn_engine(name, nodes));
-    }
-
-    /// Adds a detached volume whose replicas are all whole.
-    pub fn detach(&mut self, name: &str, nodes: &[&str]) {
-        let mut volume = longhorn_volume(name, nodes.len(), "");
-        volume["status"]["state"] = json!("detached");
-        volume["status"]["robustness"] = json!("unknown");
-        self.volumes.push(volume);
-        let mut engine = longhorn_engine(name, &[]);
-        engine["status"]["currentState"] = json!("stopped");
-        engine["status"]["currentSize"] = json!("0");
-        engine["status"]["replicaModeMap"] = Value::Null;
-        engine["status"]["currentReplicaAddressMap"] = Value::Null;
-        self.engines.push(engine);
-        self.replicas.extend(nodes.iter().map(|node| {
-            let mut replica = longhorn_replica(name, node);
-            replica["status"]["currentState"] = json!("stopped");
-            replica
-        }));
-    }
-
-    /// Fills the four sources of a case.
-    pub fn fill(&self, case: &mut Case) {
-        case.facts.longhorn_volumes = known(&self.volumes);
-        case.facts.longhorn_replicas = known(&self.replicas);
-        case.facts.longhorn_engines = known(&self.engines);
-        case.facts.longhorn_settings = known(&self.settings);
-    }
-}
-
-/// Fills the four Longhorn sources of a healthy cluster.
-pub(crate) fn longhorn_healthy(case: &mut Case) {
-    let documents = LonghornDocuments::healthy();
-    documents.fill(case);
-    // A typo in a builder is no malformed item.
-    case.facts.longhorn_volumes = good(&documents.volumes);
-    case.facts.longhorn_replicas = good(&documents.replicas);
-    case.facts.longhorn_engines = good(&documents.engines);
-    case.facts.longhorn_settings = good(&documents.settings);
-}
-
-/// An attachment of a volume to a node, by Longhorn's driver.
-pub(crate) fn volume_attachment(persistent_volume: &str, node: &str) -> Value {
-    json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment",
-        "metadata": {"name": format!("csi-{persistent_volume}-{node}"), "creationTimestamp": ago(86_400)},
-        "spec": {
-            "attacher": "driver.longhorn.io", "nodeName": node,
-            "source": {"persistentVolumeName": persistent_volume},
-        },
-        "status": {"attached": true},
-    })
 }

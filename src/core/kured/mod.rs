@@ -27,6 +27,6 @@ pub use installation::{Installation, installations, pods_of};
 pub use judge::{Advice, filters_alerts, gated_by_us, is_gated, judge, strips_the_lock};
 pub use look::{Holder, Seen, look};
 pub use place::{Place, Places, container_of, kured_container, lock_annotations, places, places_of};
-pub use selectors::{PodSelector, pod_selectors};
+pub use selectors::pod_selectors;
 pub use version::{UnknownVersion, Version};
 pub use window::Window;

@@ -191,6 +191,7 @@ impl NotAsked {
     pub(super) fn of(source: SourceId, moment: Moment) -> Option<Self> {
         let what = match source {
             SourceId::ApiServers => "/readyz of each API server, at its own address",
+            SourceId::Alerts => "the alerts that fire, by Alertmanager or Prometheus",
             SourceId::Matrix => "does every API server reach every kubelet by a fresh connection",
             _ => "a list of the API",
         };

@@ -39,6 +39,8 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::DatabasePrimaryCannotMove,
     Reason::DatabasePrimaryOnTarget,
     Reason::DatabaseGoesDown,
+    Reason::NetworkAgentJustReady,
+    Reason::NetworkAgentPinnedToTarget,
 ];
 
 /// Whether a finding is about the cluster: whichever node is asked about, it is the same.

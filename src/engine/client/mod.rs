@@ -8,6 +8,7 @@ mod access;
 mod error;
 mod exchange;
 mod failover;
+mod fetch;
 mod transport;
 mod unpooled;
 
@@ -15,6 +16,7 @@ pub use access::{Access, AccessOptions, FALLBACK_SERVER_NAME, connect};
 pub use error::ClientError;
 pub use exchange::{Exchange, get};
 pub use failover::{Failover, Rotation, Turn};
+pub use fetch::{Fetch, HttpFetch};
 pub use transport::{Failure, FailureClass, NoToken, classify};
 
 /// Installs the one TLS provider of the workspace. Clients cannot be built before; more than once does no harm.

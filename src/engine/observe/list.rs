@@ -125,8 +125,8 @@ impl Failure {
 fn namespaces<'a>(spec: &SourceSpec, settings: &'a Settings) -> Vec<Option<&'a str>> {
     let mut names: Vec<Option<&'a str>> = match spec.namespaces {
         Namespaces::All | Namespaces::OnTarget | Namespaces::Unscheduled => vec![None],
-        // Only its DaemonSets tell; see `read_selected`.
-        Namespaces::OfKured => vec![],
+        // Only their DaemonSets tell; see `read_selected`.
+        Namespaces::OfKured | Namespaces::OfNetworkAgents => vec![],
         Namespaces::Actions => {
             vec![Some(&settings.action.pod.namespace), Some(&settings.kured.sentinel.namespace)]
         }

@@ -3,9 +3,10 @@
 //! One failing source never stops the others, nothing is retried here, and every fact carries the instant before its
 //! first request, so that no answer looks fresher than it is.
 
+mod agents;
+mod alerts;
 mod api_servers;
 mod expected;
-mod kured;
 mod list;
 mod reader;
 
@@ -15,10 +16,11 @@ use std::time::Duration;
 
 use maint_core::api::SourceId;
 use maint_core::config::Settings;
-use maint_core::facts::{Facts, Listed, Observation, Pod, Source, SourceSpec};
+use maint_core::facts::{Facts, KuredPod, Listed, Observation, Pod, Source, SourceSpec};
+use maint_core::{kured, network};
 use tokio::sync::Semaphore;
 
-use crate::client::{AccessOptions, ClientError, connect};
+use crate::client::{AccessOptions, ClientError, Fetch, HttpFetch, connect};
 use crate::ports::{Observe, Reader, Servers, Wanted};
 use crate::probe::{ProbeServers, Prober};
 use crate::runtime::Clock;
@@ -37,12 +39,13 @@ const REUSE_SECONDS: u64 = 5;
 
 /// Reads a live cluster (or anything that answers like one).
 #[derive(Debug)]
-pub struct Observer<R, S> {
+pub struct Observer<R, S, F = HttpFetch> {
     reader: R,
     servers: S,
     settings: Arc<Settings>,
     clock: Clock,
     prober: Prober,
+    fetch: F,
     full_matrix_limit: usize,
 }
 
@@ -53,9 +56,12 @@ impl<R: Reader, S: Servers> Observer<R, S> {
     /// An observer. Its prober remembers which paths hung, so keep one observer for as long as possible.
     pub fn new(reader: R, servers: S, settings: Arc<Settings>, clock: Clock) -> Self {
         let prober = Prober::new(clock.clone());
-        Self { reader, servers, settings, clock, prober, full_matrix_limit: DEFAULT_FULL_MATRIX_LIMIT }
+        let (fetch, full_matrix_limit) = (HttpFetch::default(), DEFAULT_FULL_MATRIX_LIMIT);
+        Self { reader, servers, settings, clock, prober, fetch, full_matrix_limit }
     }
+}
 
+impl<R: Reader, S: Servers, F: Fetch> Observer<R, S, F> {
     /// Sets the number of cells up to which the matrix is swept in full although the question is about one node.
     #[must_use]
     pub const fn with_full_matrix_limit(mut self, cells: usize) -> Self {
@@ -94,7 +100,7 @@ impl<R: Reader, S: Servers> Observer<R, S> {
     }
 }
 
-impl<R: Reader, S: Servers> Observe for Observer<R, S> {
+impl<R: Reader, S: Servers, F: Fetch> Observe for Observer<R, S, F> {
     async fn observe(&self, wanted: &Wanted) -> Facts {
         let mut facts = Facts::default();
         let mut sources = wanted.with_dependencies();
@@ -107,12 +113,25 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
                 sources.retain(|source| !first.contains(source));
             }
         }
-        let kured = sources.remove(&SourceId::KuredPods);
+        if sources.remove(&SourceId::Alerts) {
+            facts.alerts = alerts::read(&self.fetch, &self.clock, &self.settings).await;
+        }
+        let of_kured = sources.remove(&SourceId::KuredPods);
+        let of_network = sources.remove(&SourceId::NetworkAgentPods);
         let cnpg = sources.remove(&SourceId::CnpgPods);
         let about = About { target: wanted.target.as_deref(), this_node_only: false };
         self.lists(&sources, about, &mut facts).await;
-        if kured {
-            facts.kured_pods = kured::read(&self.reader, &self.clock, &facts.daemon_sets).await;
+        if of_kured {
+            let selectors = kured::pod_selectors(&facts.daemon_sets);
+            let spec = &KuredPod::SPEC;
+            facts.kured_pods =
+                agents::read(&self.reader, &self.clock, spec, selectors, |pod: &KuredPod| &pod.metadata).await;
+        }
+        if of_network {
+            let selectors = network::pod_selectors(&facts.daemon_sets);
+            let spec = &Pod::NETWORK_AGENTS;
+            facts.network_agent_pods =
+                agents::read(&self.reader, &self.clock, spec, selectors, |pod: &Pod| &pod.metadata).await;
         }
         // Where there is no cluster of CloudNativePG nobody asks for its pods, and nobody lists them.
         if cnpg && facts.cnpg_clusters.known().is_some_and(|clusters| !clusters.is_empty()) {
@@ -123,9 +142,9 @@ impl<R: Reader, S: Servers> Observe for Observer<R, S> {
     }
 
     async fn observe_around(&self, wanted: &Wanted) -> Facts {
-        let rests = [SourceId::KuredPods, SourceId::CnpgPods];
+        let rests = [SourceId::KuredPods, SourceId::CnpgPods, SourceId::NetworkAgentPods, SourceId::Alerts];
         if wanted.probes() || rests.iter().any(|source| wanted.sources.contains(source)) {
-            // Those rest on all nodes, or on other lists.
+            // Those rest on all nodes, on other lists, or on nothing of the API.
             return self.observe(wanted).await;
         }
         let mut facts = Facts::default();
@@ -158,14 +177,14 @@ impl LiveObserver {
 }
 
 /// One reading of several lists.
-struct Lists<'a, R, S> {
-    observer: &'a Observer<R, S>,
+struct Lists<'a, R, S, F> {
+    observer: &'a Observer<R, S, F>,
     sources: &'a BTreeSet<SourceId>,
     about: About<'a>,
     permits: Semaphore,
 }
 
-impl<R: Reader, S: Servers> Lists<'_, R, S> {
+impl<R: Reader, S: Servers, F: Fetch> Lists<'_, R, S, F> {
     async fn fill(&self, facts: &mut Facts) {
         tokio::join!(
             biased;
@@ -189,6 +208,11 @@ impl<R: Reader, S: Servers> Lists<'_, R, S> {
             self.list(&mut facts.longhorn_engines),
             self.list(&mut facts.longhorn_settings),
             self.list(&mut facts.cnpg_clusters),
+            self.list(&mut facts.cilium_nodes),
+            self.list(&mut facts.upgrade_plans),
+            self.list(&mut facts.jobs),
+            self.list(&mut facts.flux_kustomizations),
+            self.list(&mut facts.flux_helm_releases),
             self.list(&mut facts.volume_attachments),
             self.list(&mut facts.config_maps),
             self.list(&mut facts.maintenances),

@@ -310,6 +310,53 @@ async fn without_its_daemon_sets_kureds_pods_are_not_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn network_agents_are_listed_where_their_daemon_sets_are() {
+    let agent = |namespace: &str, name: &str, labels: Value| {
+        json!({
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": {"matchLabels": labels}, "template": {"spec": {"containers": []}}},
+            "status": {"desiredNumberScheduled": 1, "numberReady": 1},
+        })
+    };
+    let daemon_sets = [
+        agent("kube-system", "cilium", json!({"k8s-app": "cilium"})),
+        agent("kube-flannel", "kube-flannel-ds", json!({"app": "flannel", "k8s-app": "flannel"})),
+        agent("logging", "shipper", json!({"app": "shipper"})),
+    ];
+    let rows: [(&str, Answer, Result<&[&str], &str>); 3] = [
+        ("two plug-ins", page(&daemon_sets, None), Ok(&["a", "b"])),
+        ("none", page(&daemon_sets[2..], None), Ok(&[])),
+        (
+            "refused",
+            fail(ReadError::Forbidden("403".into())),
+            Err("pods are could not be read: listing daemonsets: 403"),
+        ),
+    ];
+    for (row, answer, wanted_pods) in rows {
+        let script = Script::default()
+            .with("daemonsets -", [answer])
+            .with("pods kube-system", [page(&[kured_pod("kube-system", "a")], None)])
+            .with("pods kube-flannel", [page(&[kured_pod("kube-flannel", "b")], None)]);
+        let (env, _owner) = env();
+        let observer = observer(script, FakeServers::default(), env.clock.clone());
+        let facts = observer.observe(&wanted(&[SourceId::NetworkAgentPods])).await;
+        match wanted_pods {
+            Ok(names) => {
+                let mut found: Vec<&str> =
+                    facts.network_agent_pods.good().map(|pod| pod.metadata.name.as_str()).collect();
+                found.sort_unstable();
+                assert_eq!(found, names, "{row}");
+            }
+            Err(part) => {
+                let (kind, detail) = failed(&facts.network_agent_pods);
+                assert!(kind == FailureKind::Forbidden && detail.contains(part), "{row}: {detail}");
+            }
+        }
+        assert_eq!(observer.reader.asked("pods logging") + observer.reader.asked("pods -"), 0, "{row}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_pods_of_databases_are_listed_only_where_there_is_one() {
     let cluster = json!({"metadata": {"name": "pg", "namespace": "db"}, "spec": {"instances": 1}, "status": {}});
     let rows: [(&str, Answer, usize); 4] = [

@@ -19,7 +19,7 @@ pub(super) fn prometheus(s: &Settings) -> Broken {
 }
 
 /// What is odd about the URL of a Prometheus. What may be a secret is not repeated.
-fn odd_url(url: &str) -> Option<String> {
+pub(super) fn odd_url(url: &str) -> Option<String> {
     if url.is_empty() {
         return None;
     }

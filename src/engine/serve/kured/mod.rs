@@ -4,7 +4,6 @@
 //! no. A question changes nothing by itself: what is written because of it (a wish, a note in a record) is written
 //! beside the answer, through the port of requests, which needs no lease and can touch no node.
 
-mod fetch;
 mod memory;
 mod port;
 mod routes;
@@ -30,7 +29,7 @@ use tokio::sync::Semaphore;
 
 use crate::runtime::Env;
 
-pub use fetch::{Fetch, HttpFetch};
+pub use crate::client::{Fetch, HttpFetch};
 pub use port::{ApiQuestions, QuestionPort, Records, View};
 pub use routes::{Peer, routes};
 

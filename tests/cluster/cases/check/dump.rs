@@ -13,7 +13,7 @@ use crate::harness::longhorn::Volume;
 use crate::harness::{Cluster, wait};
 
 /// What a person saves, one file each.
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 19] = [
     "nodes",
     "leases",
     "daemonsets",
@@ -25,6 +25,7 @@ const KINDS: [&str; 18] = [
     "replicasets",
     "hpa",
     "pdb",
+    "jobs",
     "crd",
     "volumes.longhorn.io",
     "replicas.longhorn.io",

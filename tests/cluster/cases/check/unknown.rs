@@ -85,7 +85,7 @@ const ROWS: &[Row] = &[
         name: "check::daemon_sets_forbidden",
         resource: "daemonsets",
         source: "daemon-sets",
-        gates: &["exclusive", "kured"],
+        gates: &["exclusive", "kured", "network-agent"],
     },
     // DNS needs none of them: its Service and slices name the endpoints.
     Row {
@@ -106,6 +106,9 @@ const ROWS: &[Row] = &[
         source: "volume-attachments",
         gates: &["attachments"],
     },
+    Row { name: "check::jobs_forbidden", resource: "jobs", source: "jobs", gates: &["upgrades"] },
+    // Without the right nobody can tell that the kind is not there.
+    Row { name: "check::plans_forbidden", resource: "plans", source: "upgrade-plans", gates: &["upgrades"] },
     Row {
         name: "check::config_maps_forbidden",
         resource: "configmaps",

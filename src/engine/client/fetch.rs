@@ -1,4 +1,4 @@
-//! Two plain GETs beside the API: a Prometheus behind us, and kured's own metrics.
+//! Plain GETs beside the API: a Prometheus behind us, an Alertmanager, kured's own metrics.
 
 use std::future::Future;
 use std::sync::OnceLock;
