@@ -16,6 +16,7 @@ pub mod gates;
 pub mod kured;
 pub mod matrix;
 pub mod plan;
+pub mod post_check;
 pub mod preview;
 pub mod report;
 pub mod state;

@@ -5,6 +5,7 @@
 //! one line here.
 
 mod attachments;
+pub(crate) mod clocks;
 mod control;
 mod control_plane;
 mod coredns_hpa;
@@ -24,11 +25,11 @@ mod listing;
 mod longhorn_volumes;
 #[cfg(test)]
 mod mutation;
-mod nodes;
+pub(crate) mod nodes;
 mod nodes_ready;
 #[cfg(test)]
 mod properties;
-mod reading;
+pub(crate) mod reading;
 mod storage;
 mod target;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub(crate) use dns::READS as DNS_READS;
 pub use dns::ready_dns_endpoints;
 pub use draft::{Draft, Read};
 pub(crate) use drain::acts_on_nodes;
+pub(crate) use longhorn_volumes::replenishment_ends;
 pub use verdict::Verdict;
 pub use workloads::daemon_sets_of;
 
