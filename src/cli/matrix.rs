@@ -163,8 +163,8 @@ impl Asked<'_> {
         }
         if !changed.is_empty() {
             let at = report.generated_at.strftime("%Y-%m-%dT%H:%M:%SZ");
-            let lines: String = changed.into_iter().map(|line| format!("{at} {line}\n")).collect();
-            terminal::data(&format!("\n{lines}"))?;
+            let lines: Vec<String> = changed.into_iter().map(|line| format!("{at} {line}")).collect();
+            terminal::data(&format!("\n{}\n", lines.join("\n")))?;
         }
         self.print(report)
     }

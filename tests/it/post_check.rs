@@ -1,6 +1,8 @@
 //! `maint post-check` on dumps, and where no API server answers.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -56,6 +58,35 @@ fn what_is_left_after_a_power_cut_is_named_with_its_owner_and_its_end() {
     let run = maint(&["post-check", "--from", &path]).without(&path);
     assert_eq!(run.code, 3, "{run}");
     assert_run!("post_check_cordoned", run);
+}
+
+#[test]
+fn a_wait_for_replenishment_is_told_with_its_end() {
+    let (_folder, path) = copied_dump();
+    let bend = |file: &str, rows: &[(usize, &str, &str)]| {
+        let file = path.join(file);
+        let text = std::fs::read_to_string(&file).expect("the file");
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for (number, before, after) in rows {
+            let line = &mut lines[number - 1];
+            assert!(line.contains(before), "line {number} of {}: {line}", file.display());
+            *line = line.replace(before, after);
+        }
+        std::fs::write(&file, lines.join("\n")).expect("written");
+    };
+    let degraded = r#"lastDegradedAt: "2026-11-30T00:55:00Z""#;
+    bend("volumes.longhorn.io.yaml", &[(89, r#"lastDegradedAt: """#, degraded), (94, "healthy", "degraded")]);
+    let failed = r#"failedAt: "2026-11-30T00:55:00Z""#;
+    let healthy = r#"healthyAt: "2026-11-12T04:05:12Z""#;
+    bend("replicas.longhorn.io.yaml", &[(158, r#"failedAt: """#, failed), (160, healthy, r#"healthyAt: """#)]);
+    let path = path.display().to_string();
+    let run = maint(&["post-check", "--from", &path]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.starts_with("BLOCKED by longhorn-volumes (LonghornVolumeDegraded)"), "{run}");
+    assert!(run.stdout.contains("; it waits until 01:05:01Z (in 00:05:01)"), "{run}");
+    let run = maint(&["post-check", "--from", &path, "-o", "json"]);
+    let document: Value = serde_json::from_str(&run.stdout).expect("one document");
+    assert_eq!(document["lines"][0]["until"], "2026-11-30T01:05:01Z", "{document}");
 }
 
 #[test]
@@ -120,6 +151,36 @@ fn every_api_server_that_is_known_is_tried_and_each_reason_told() {
     let run = ask(&server, &settings, &["--timeout", "1s"]);
     assert_eq!(run.code, 7, "{run}");
     assert!(run.stderr.starts_with("00:00:00 waits for an API server that answers: "), "{run}");
+}
+
+#[test]
+fn it_waits_for_an_api_server_and_an_interrupt_prints_the_last_look() {
+    let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").to_string();
+    let (_folder, path) = folder(&[("config", &kubeconfig(&format!("http://{address}")))]);
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_maint"))
+        .args(["post-check", "--timeout", "10m", "--kubeconfig", &format!("{path}/config")])
+        .env_clear()
+        .envs([("LANG", "C.UTF-8"), ("HOME", path.as_str())])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut talk = BufReader::new(waiting.stderr.take().expect("its talk")).lines().map(|line| line.expect("text"));
+    let first = talk.next().expect("a line");
+    assert!(first.starts_with("00:00:00 waits for an API server that answers: "), "{first}");
+    let api = Api::new();
+    let output = api.with_at(&address, |_| {
+        let second = talk.next().expect("a line");
+        let id = i32::try_from(waiting.id()).expect("a process id");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), nix::sys::signal::Signal::SIGINT).expect("Ctrl-C");
+        (second, waiting.wait_with_output().expect("it ends"))
+    });
+    let (second, output) = output;
+    assert!(second.contains(" waits for ") && second.contains("unknown: "), "an answer came: {second}");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{stdout}");
+    assert!(stdout.starts_with("UNKNOWN ") || stdout.starts_with("BLOCKED "), "{stdout}");
+    assert!(api.writes().is_empty(), "{:?}", api.writes());
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn start() {
                     "worker1",
                     "worker3",
                     &format!("no tunnel (HTTP 500: {} code 502: 502 Bad Gateway)", "x".repeat(200)),
-                )
+                );
             },
             Block,
             KubeletUnreachable,

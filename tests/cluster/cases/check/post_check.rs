@@ -75,7 +75,8 @@ async fn named(cluster: &Cluster, number: usize, node: &str) -> Result<()> {
     let wanted = serde_json::json!([{ "server": format!("worker{number}"), "node": node }]);
     ensure!(run.exit == 3 && report["shape"] == "pair" && *pair == wanted, "exit {}: {report}", run.exit);
     // Of another node, neither its row nor its column has the pair.
-    let other = (1..=NODES).map(|i| format!("worker{i}")).find(|name| *name != format!("worker{number}") && name != node);
+    let other =
+        (1..=NODES).map(|i| format!("worker{i}")).find(|name| *name != format!("worker{number}") && name != node);
     let run = ask(cluster, &["matrix", "--node", &other.context("a third node")?]).await?;
     ensure!(run.exit == 0 && run.stdout.starts_with("WHOLE 5 of 5"), "{run:?}");
     Ok(())
