@@ -9,7 +9,7 @@ use maint_core::facts::Facts;
 use maint_core::jiff::SignedDuration;
 use maint_core::matrix::Matrix as Sweep;
 use maint_core::report::Glyphs;
-use maint_core::report::matrix::{MatrixReport, MatrixVerdict, Style, Sweeps, changes, text};
+use maint_core::report::matrix::{MatrixReport, MatrixVerdict, Past, Style, Sweeps, changes, text};
 use maint_core::state::{self, GreenMatrix};
 use maint_engine::ports::Wanted;
 
@@ -105,36 +105,44 @@ impl Asked<'_> {
         MatrixReport::new(&sweeps, self.live.source(), self.live.now())
     }
 
+    /// A sweep; none if somebody interrupts it.
+    async fn sweep_unless(&self, interrupts: &mut Interrupts) -> anyhow::Result<Option<Facts>> {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => Ok(None),
+            facts = self.sweep() => facts.map(Some),
+        }
+    }
+
     /// So many sweeps, and one answer over all of them. An interrupt ends the sweeping, and what was asked is told.
     async fn some_sweeps(&self, mut interrupts: Interrupts) -> anyhow::Result<Exit> {
-        let mut earlier: Vec<Sweep> = Vec::new();
-        let mut facts = self.sweep().await?;
+        let (mut earlier, mut past): (Vec<Sweep>, Vec<Past>) = (Vec::new(), Vec::new());
+        let Some(mut facts) = self.sweep_unless(&mut interrupts).await? else { return Ok(Exit::Interrupted) };
         let mut interrupted = false;
         for number in 1..self.verb.sweeps {
             terminal::talk(&format!("sweep {number} of {}: {}\n", self.verb.sweeps, in_short(&facts)))?;
-            if self.pause(&mut interrupts).await {
+            let next =
+                if self.pause(&mut interrupts).await { None } else { self.sweep_unless(&mut interrupts).await? };
+            let Some(next) = next else {
                 terminal::talk(&format!("interrupted after {number} of {} sweeps\n", self.verb.sweeps))?;
                 interrupted = true;
                 break;
-            }
+            };
+            past.push(Past::from(&self.report(&facts, &[])));
             earlier.extend(facts.matrix.known().cloned());
-            facts = self.sweep().await?;
+            facts = next;
         }
-        let report = self.report(&facts, &earlier);
+        let report = self.report(&facts, &earlier).counting(&past);
         self.print(&report)?;
         let exit = exit_of(&report);
         // Fewer sweeps than were asked for prove less: what is broken is broken all the same.
         Ok(if interrupted && exit != Exit::Blocked { Exit::Interrupted } else { exit })
     }
 
+    /// Sweeps until somebody interrupts, and ends as the last sweep says.
     async fn watch(&self, mut interrupts: Interrupts) -> anyhow::Result<Exit> {
         let mut before: Option<MatrixReport> = None;
-        loop {
-            let facts = tokio::select! {
-                biased;
-                () = interrupts.next() => return Ok(before.as_ref().map_or(Exit::Interrupted, exit_of)),
-                facts = self.sweep() => facts?,
-            };
+        while let Some(facts) = self.sweep_unless(&mut interrupts).await? {
             let report = self.report(&facts, &[]);
             let changed = before.as_ref().map(|before| changes(before, &report));
             if changed.as_ref().is_none_or(|changed| !changed.is_empty()) {
@@ -142,9 +150,10 @@ impl Asked<'_> {
             }
             before = Some(report);
             if self.pause(&mut interrupts).await {
-                return Ok(before.as_ref().map_or(Exit::Interrupted, exit_of));
+                break;
             }
         }
+        Ok(before.as_ref().map_or(Exit::Interrupted, exit_of))
     }
 
     /// Waits until the next sweep is due; true if somebody interrupts.

@@ -60,6 +60,26 @@ pub struct Sweeps<'a> {
     pub only: Option<&'a str>,
 }
 
+/// What an earlier sweep said by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    verdict: MatrixVerdict,
+    what: String,
+}
+
+impl From<&MatrixReport> for Past {
+    fn from(report: &MatrixReport) -> Self {
+        let not_ready = |server: &&ApiServer| server.readiness != Readiness::Ready;
+        let server = || {
+            let found = report.api_servers.iter().find(not_ready);
+            found.map_or_else(String::new, |server| format!("API server {} was not ready", server.name))
+        };
+        let suspect = || report.suspects.first().map(|suspect| suspect.what.clone());
+        let what = report.problems.first().cloned().or_else(suspect).unwrap_or_else(server);
+        Self { verdict: report.verdict, what }
+    }
+}
+
 /// How many cells have each verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -166,6 +186,22 @@ impl MatrixReport {
             node: sweeps.only.map(str::to_owned),
             last_green: sweeps.last_green.cloned(),
         }
+    }
+
+    /// Lets earlier sweeps count: the worst verdict of all is the answer. What the last sweep does not show is told.
+    #[must_use]
+    pub fn counting(mut self, past: &[Past]) -> Self {
+        let badness = |verdict: MatrixVerdict| match verdict {
+            MatrixVerdict::Whole => 0,
+            MatrixVerdict::Unknown => 1,
+            MatrixVerdict::Broken => 2,
+        };
+        let Some(worst) = past.iter().max_by_key(|past| badness(past.verdict)) else { return self };
+        if badness(worst.verdict) > badness(self.verdict) {
+            self.verdict = worst.verdict;
+            self.problems.push(format!("an earlier sweep was {}: {}", worst.verdict, worst.what));
+        }
+        self
     }
 }
 

@@ -217,6 +217,36 @@ fn every_sweep_counts() {
 }
 
 #[test]
+fn an_earlier_sweep_that_proved_nothing_counts_too() {
+    let whole = || report(ready(), matrix(&THREE, &THREE, &[]));
+    let unknown = report(ready(), matrix(&THREE, &THREE, &[("n1", "n3", CellVerdict::Unknown, "throttled")]));
+    let unread = Observation::Failed { kind: FailureKind::Timeout, detail: "no answer".to_owned(), at: at() };
+    let unread = MatrixReport::new(&sweeps(&known(ready()), &unread), source(), at());
+    let mut servers = ready();
+    servers[1].readiness = Readiness::NotReady { failing: vec!["etcd".to_owned()] };
+    let not_ready = report(servers, matrix(&THREE, &THREE, &[]));
+    let rows = [
+        ("whole", vec![Past::from(&whole())], MatrixVerdict::Whole, ""),
+        ("none", vec![], MatrixVerdict::Whole, ""),
+        ("unknown", vec![Past::from(&unknown)], MatrixVerdict::Unknown, "unknown: 1 of 9 pairs could not be judged"),
+        ("not swept", vec![Past::from(&unread)], MatrixVerdict::Unknown, "unknown: timeout: no answer"),
+        (
+            "a server was not ready, and broken wins",
+            vec![Past::from(&unknown), Past::from(&not_ready), Past::from(&whole())],
+            MatrixVerdict::Broken,
+            "broken: API server n2 was not ready",
+        ),
+    ];
+    for (row, past, verdict, part) in rows {
+        let report = whole().counting(&past);
+        assert_eq!(report.verdict, verdict, "{row}");
+        let text = text(&report, Style::default());
+        assert_eq!(text.contains("? an earlier sweep was "), verdict != MatrixVerdict::Whole, "{row}: {text}");
+        assert!(text.contains(part), "{row}: {text}");
+    }
+}
+
+#[test]
 fn of_one_node_its_row_and_its_column_are_judged() {
     let rows = [
         ("its own pair", "n3", ("n1", "n3"), MatrixVerdict::Broken),
