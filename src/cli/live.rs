@@ -40,6 +40,12 @@ impl Live {
         self.clock.now()
     }
 
+    /// The clock that ages are counted to, and that waits.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The cluster, for people: context and server.
     #[must_use]
     pub fn source(&self) -> String {

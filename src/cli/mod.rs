@@ -22,6 +22,7 @@ mod lock;
 mod logging;
 mod matrix;
 mod plan;
+mod post_check;
 mod reboot;
 mod report;
 mod run;
@@ -39,7 +40,7 @@ mod words;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use maint_core::config::Settings;
 use maint_engine::client::AccessOptions;
 use maint_engine::probe::ProbeIdentity;
@@ -93,7 +94,19 @@ pub struct Common {
     #[arg(long, global = true, value_name = "PATH", env = "MAINT_CONFIG", help_heading = "Common options")]
     pub config: Option<PathBuf>,
     /// Format of what is printed to stdout
-    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text, help_heading = "Common options")]
+    #[arg(
+        id = "output",
+        short = 'o',
+        long = "output",
+        global = true,
+        value_enum,
+        default_value_t = Format::Text,
+        value_name = "OUTPUT",
+        help_heading = "Common options"
+    )]
+    format: Format,
+    /// The same without what only one verb has; set by [`Cli::checked`].
+    #[arg(skip = Output::Text)]
     pub output: Output,
     /// When to use colours
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", help_heading = "Common options")]
@@ -106,12 +119,23 @@ pub struct Common {
     pub verbose: u8,
 }
 
-/// Format of the data.
+/// Format of the data as it can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+enum Format {
     /// For people
     Text,
     /// For programs: one document with apiVersion maint.dev/v1
+    Json,
+    /// For a ticket or a chat; post-check only
+    Markdown,
+}
+
+/// Format of the data that every verb has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
     Json,
 }
 
@@ -138,7 +162,9 @@ enum Verb {
     #[command(subcommand)]
     Lock(lock::Lock),
     /// Ask every API server for every kubelet by a fresh connection. Changes nothing
-    Matrix,
+    Matrix(matrix::Matrix),
+    /// After power-on: wait until the cluster is whole, prove it, name what is not. Changes nothing
+    PostCheck(post_check::PostCheck),
     /// Run the service: stand for the Lease, drive runs while leading
     Serve(serve::Serve),
     /// Ask for a reboot of a node and watch it to its proof
@@ -184,7 +210,7 @@ enum Verb {
 
 /// Runs the command line of this process.
 pub async fn run() -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse().and_then(Cli::checked) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no errors and go to stdout; the rest is a usage error on stderr.
@@ -204,7 +230,8 @@ pub async fn run() -> Exit {
         Verb::Plan(plan) => Box::pin(plan.run(&cli.common)).await,
         Verb::Doctor(doctor) => doctor.run(&cli.common).await,
         Verb::Lock(lock) => lock.run(&cli.common).await,
-        Verb::Matrix => matrix::run(&cli.common).await,
+        Verb::Matrix(matrix) => Box::pin(matrix.run(&cli.common)).await,
+        Verb::PostCheck(check) => Box::pin(check.run(&cli.common)).await,
         Verb::Serve(serve) => serve.run(&cli.common).await,
         Verb::Reboot(reboot) => Box::pin(reboot.run(&cli.common)).await,
         Verb::Run(run) => Box::pin(run.run(&cli.common)).await,
@@ -227,6 +254,21 @@ pub async fn run() -> Exit {
         Verb::Sim(sim) => sim.run(&cli.common).await,
     };
     done.unwrap_or_else(|error| exit::tell(&error))
+}
+
+impl Cli {
+    /// What clap cannot check by itself.
+    ///
+    /// # Errors
+    /// If a verb is asked for a format that it has not.
+    fn checked(mut self) -> Result<Self, clap::Error> {
+        if self.common.format == Format::Markdown && !matches!(self.verb, Verb::PostCheck(_)) {
+            let text = "-o markdown is for post-check only; the others have text and json";
+            return Err(Self::command().error(clap::error::ErrorKind::InvalidValue, text));
+        }
+        self.common.output = if self.common.format == Format::Json { Output::Json } else { Output::Text };
+        Ok(self)
+    }
 }
 
 impl Common {

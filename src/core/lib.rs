@@ -18,6 +18,7 @@ pub mod matrix;
 pub mod network;
 pub mod plan;
 pub mod planted;
+pub mod post_check;
 pub mod preview;
 pub mod report;
 pub mod state;

@@ -146,10 +146,15 @@ impl Api {
 
     /// Does something with the path of a kubeconfig while it serves.
     pub fn with<T: Send>(&self, what: impl FnOnce(&str) -> T + Send) -> T {
+        self.with_at("127.0.0.1:0", what)
+    }
+
+    /// The same at this address.
+    pub fn with_at<T: Send>(&self, address: &str, what: impl FnOnce(&str) -> T + Send) -> T {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let listener = runtime.block_on(TcpListener::bind(address)).expect("a port");
         let address = listener.local_addr().expect("an address");
         let path = folder.path().join("kubeconfig");
         let kubeconfig = json!({

@@ -18,6 +18,7 @@ mod drain_limit;
 mod explain;
 mod live;
 mod plan;
+mod post_check;
 mod sick;
 mod support;
 mod tidy;

@@ -15,8 +15,8 @@ use super::reading::{may_be_a_dump, required, required_value, was_failing};
 use super::{Draft, GateInput, GateSpec, nodes};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::{Node, Observation};
-use crate::matrix::pattern::{self, Judged};
-use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix};
+use crate::matrix::diagnosis::{Context, Seen, Shape, diagnose};
+use crate::matrix::{self, ApiServer, Cell, CellVerdict, Matrix};
 
 /// The row of this gate.
 pub(super) const GATE: GateSpec = GateSpec {
@@ -63,6 +63,12 @@ impl Pair<'_> {
         if detail.is_empty() { cell.verdict.to_string() } else { format!("{}: {detail}", cell.verdict) }
     }
 
+    fn seen(&self) -> Seen<'_> {
+        let (server, node) = (&self.server.name, &self.node.metadata.name);
+        let detail = self.cell.map_or("not in the sweep", |cell| cell.detail.as_str());
+        Seen { server, node, diagonal: self.diagonal(), verdict: self.verdict(), detail }
+    }
+
     fn evidence(&self) -> Evidence {
         let object = format!("Node {}", self.node.metadata.name);
         Evidence::new(object, format!("kubelet through API server {}", self.server.name), self.detail(), "green")
@@ -89,9 +95,7 @@ fn check(input: &GateInput<'_>) -> Finding {
     }
     let mut pairs = expected(input, matrix, servers, &all);
     excuse(input, &mut pairs);
-    servers_down(&mut draft, &pairs);
-    broken(&mut draft, &pairs);
-    unhealthy(&mut draft, &pairs);
+    broken(&mut draft, matrix, &pairs);
     not_judged(&mut draft, &pairs);
     let green = pairs.iter().filter(|pair| pair.verdict() == CellVerdict::Green).count();
     let without = if input.moment == Moment::Handover { format!(" (without {})", input.target) } else { String::new() };
@@ -187,47 +191,24 @@ fn add(draft: &mut Draft<'_>, stops: Status, reason: Reason, message: &str, pair
     draft.add(status, reason, message, None, evidence);
 }
 
-fn servers_down(draft: &mut Draft<'_>, pairs: &[Pair<'_>]) {
-    let mut down: BTreeMap<&str, Vec<&Pair<'_>>> = BTreeMap::new();
-    for pair in pairs.iter().filter(|pair| pair.verdict() == CellVerdict::ServerDown) {
-        down.entry(&pair.server.name).or_default().push(pair);
-    }
-    for (server, pairs) in down {
-        let first = pairs.first();
-        let address = first.map(|pair| pair.server.address.as_str()).unwrap_or_default();
-        let detail = first.map(|pair| pair.detail()).unwrap_or_default();
-        let message =
-            format!("API server {server} ({address}) does not answer ({detail}), so no kubelet is reached through it");
-        add(draft, Status::Block, Reason::APIServerUnreachable, &message, &pairs);
-    }
-}
-
-fn broken(draft: &mut Draft<'_>, pairs: &[Pair<'_>]) {
-    let judged: Vec<Judged<'_>> = pairs
-        .iter()
-        .filter_map(|pair| {
-            let broken = match pair.verdict() {
-                // An unhealthy kubelet answered: the path to it is whole.
-                CellVerdict::Green | CellVerdict::Unhealthy => false,
-                CellVerdict::Broken => true,
-                CellVerdict::ServerDown | CellVerdict::Unknown => return None,
-            };
-            Some(Judged {
-                server: &pair.server.name,
-                node: &pair.node.metadata.name,
-                diagonal: pair.diagonal(),
-                broken,
-            })
-        })
-        .collect();
+/// What is proven to be broken, in the words of the diagnosis.
+fn broken(draft: &mut Draft<'_>, matrix: &Matrix, pairs: &[Pair<'_>]) {
+    let seen: Vec<Seen<'_>> = pairs.iter().map(Pair::seen).collect();
+    let ready = pairs.iter().map(|pair| (pair.node.metadata.name.as_str(), nodes::not_ready(pair.node).is_none()));
+    let context = Context { ready: ready.collect(), partial: matrix.around.is_some(), ..Context::default() };
     let by_name: BTreeMap<(&str, &str), &Pair<'_>> =
         pairs.iter().map(|pair| ((pair.server.name.as_str(), pair.node.metadata.name.as_str()), pair)).collect();
-    for group in pattern::groups(&judged) {
-        let members: Vec<&Pair<'_>> = group.cells.iter().filter_map(|cell| by_name.get(cell).copied()).collect();
-        let detail = members.first().map(|pair| pair.detail()).unwrap_or_default();
-        let message =
-            format!("{} ({detail}){}: {}; maint restarts nothing", group.what(), misrouted(&members), group.advice());
-        add(draft, Status::Block, Reason::KubeletUnreachable, &message, &members);
+    for problem in diagnose(&seen, &context).problems.iter().filter(|problem| problem.is_broken()) {
+        let named = |pair: &matrix::diagnosis::Pair| by_name.get(&(pair.server.as_str(), pair.node.as_str())).copied();
+        let members: Vec<&Pair<'_>> = problem.pairs.iter().filter_map(named).collect();
+        let first = members.first();
+        let detail = first.map(|pair| pair.detail()).unwrap_or_default();
+        let at = match (problem.shape, first) {
+            (Shape::ServerDown, Some(pair)) => format!("{}, ", pair.server.address),
+            _ => String::new(),
+        };
+        let message = format!("{} ({at}{detail}){}; {}", problem.what, misrouted(&members), problem.advice);
+        add(draft, Status::Block, problem.reason, &message, &members);
     }
 }
 
@@ -239,22 +220,6 @@ fn misrouted(pairs: &[&Pair<'_>]) -> &'static str {
         ", where another kubelet than this one answered (half-dead tunnel, or a changed address; no expired certificate)"
     } else {
         ""
-    }
-}
-
-fn unhealthy(draft: &mut Draft<'_>, pairs: &[Pair<'_>]) {
-    let mut sick: BTreeMap<&str, Vec<&Pair<'_>>> = BTreeMap::new();
-    for pair in pairs.iter().filter(|pair| pair.verdict() == CellVerdict::Unhealthy) {
-        sick.entry(&pair.node.metadata.name).or_default().push(pair);
-    }
-    for (node, pairs) in sick {
-        let through: Vec<&str> = pairs.iter().map(|pair| pair.server.name.as_str()).take(SHOWN).collect();
-        let detail = pairs.first().map(|pair| pair.detail()).unwrap_or_default();
-        let message = format!(
-            "the kubelet of node {node} is reached through API server {}, and does not answer that it is healthy ({detail})",
-            through.join(", ")
-        );
-        add(draft, Status::Block, Reason::KubeletUnhealthy, &message, &pairs);
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod alerts;
 mod attachments;
+pub(crate) mod clocks;
 mod control;
 mod control_plane;
 mod coredns_hpa;
@@ -27,11 +28,11 @@ mod longhorn_volumes;
 #[cfg(test)]
 mod mutation;
 mod network_agent;
-mod nodes;
+pub(crate) mod nodes;
 mod nodes_ready;
 #[cfg(test)]
 mod properties;
-mod reading;
+pub(crate) mod reading;
 mod storage;
 mod target;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub(crate) use dns::READS as DNS_READS;
 pub use dns::ready_dns_endpoints;
 pub use draft::{Draft, Read};
 pub(crate) use drain::acts_on_nodes;
+pub(crate) use longhorn_volumes::replenishment_ends;
 pub use verdict::Verdict;
 pub use workloads::daemon_sets_of;
 

@@ -8,7 +8,7 @@ use crate::facts::{Lease, Node, TriState};
 
 /// Why a node is not ready, with its evidence; none for a ready one. Only `Ready` being `True` is ready: a node
 /// without the condition, or with `Unknown`, is not.
-pub(super) fn not_ready(node: &Node) -> Option<(String, Option<Timestamp>, Evidence)> {
+pub(crate) fn not_ready(node: &Node) -> Option<(String, Option<Timestamp>, Evidence)> {
     let name = &node.metadata.name;
     let (value, since) = match node.condition("Ready") {
         Some(ready) if ready.status == TriState::True => return None,
@@ -34,7 +34,7 @@ pub(super) fn lease_age_seconds(input: &GateInput<'_>, leases: &[&Lease], node: 
 }
 
 /// All nodes but the target and those to be ignored; control-plane nodes are never ignored.
-pub(super) fn others<'a>(input: &GateInput<'_>, nodes: &[&'a Node]) -> Vec<&'a Node> {
+pub(crate) fn others<'a>(input: &GateInput<'_>, nodes: &[&'a Node]) -> Vec<&'a Node> {
     nodes
         .iter()
         .copied()

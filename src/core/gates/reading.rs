@@ -8,7 +8,7 @@ use crate::api::{Document, Evidence, GateId, Moment, Reason, SourceId};
 use crate::facts::{Item, Listed, Maintenance, Node, Observation};
 
 /// The objects of a list that every cluster can answer, see [`built_in`].
-pub(super) fn required<'a, T>(draft: &mut Draft<'a>, source: SourceId, listed: &'a Listed<T>) -> Option<Vec<&'a T>> {
+pub(crate) fn required<'a, T>(draft: &mut Draft<'a>, source: SourceId, listed: &'a Listed<T>) -> Option<Vec<&'a T>> {
     built_in(draft, source, listed).map(|listing| listing.items)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn required_value<'a, T>(
 }
 
 /// A list whose kind comes with a CRD: where the CRD is not installed there are none, and a dump may not tell.
-pub(super) fn installed<'a, T>(
+pub(crate) fn installed<'a, T>(
     input: &GateInput<'_>,
     draft: &mut Draft<'a>,
     source: SourceId,
@@ -47,7 +47,7 @@ pub(super) const fn may_be_a_dump(input: &GateInput<'_>) -> bool {
 }
 
 /// A document in an annotation or a ConfigMap. One that cannot be read becomes an unknown of the finding.
-pub(super) fn document<T: Document>(draft: &mut Draft<'_>, object: &str, field: &str, text: &str) -> Option<T> {
+pub(crate) fn document<T: Document>(draft: &mut Draft<'_>, object: &str, field: &str, text: &str) -> Option<T> {
     match T::parse(text) {
         Ok(document) => Some(document),
         Err(error) => {

@@ -1,7 +1,11 @@
 //! The matrix: which API server reaches which kubelet. Types here, verdicts from probe answers in this folder.
 
 pub mod classify;
+pub mod diagnosis;
+pub mod history;
 pub mod pattern;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use jiff::Timestamp;
 use serde::Serialize;

@@ -6,7 +6,7 @@
 //! diagonal uses no tunnel there, so it proves little and is left out of rows; a broken diagonal in a broken column
 //! points at the kubelet itself.
 //!
-//! maint only names the suspect and the advice: it restarts nothing.
+//! What a person is told of them is in [`super::diagnosis`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,52 +114,6 @@ fn lines<'a>(cells: &[Judged<'a>], pattern: Pattern, key: fn(&Judged<'a>) -> &'a
     found
 }
 
-impl Group<'_> {
-    /// What is broken, as the beginning of a sentence.
-    #[must_use]
-    pub fn what(&self) -> String {
-        match (self.pattern, self.server, self.node) {
-            (Pattern::Pair, Some(server), Some(node)) => {
-                format!("API server {server} does not reach the kubelet of node {node} by a fresh connection")
-            }
-            (Pattern::Column, _, Some(node)) if self.diagonal_broken == Some(false) => {
-                format!("no other API server than its own reaches the kubelet of node {node} by a fresh connection")
-            }
-            (Pattern::Column, _, Some(node)) => {
-                format!("no API server reaches the kubelet of node {node} by a fresh connection")
-            }
-            (Pattern::Row, Some(server), _) => {
-                format!("API server {server} reaches no other node's kubelet by a fresh connection")
-            }
-            _ => "no API server reaches any other node's kubelet by a fresh connection".to_owned(),
-        }
-    }
-
-    /// Whom to suspect, and what a person can do.
-    #[must_use]
-    pub fn advice(&self) -> String {
-        match (self.pattern, self.server, self.node) {
-            (Pattern::Pair, Some(server), Some(node)) if self.diagonal_broken.is_some() => format!(
-                "API server {server} and this kubelet are on one node, where no tunnel is used: look at the kubelet of {node}"
-            ),
-            (Pattern::Pair, Some(_), Some(node)) => format!(
-                "only this pair, so the tunnel between them is the suspect: on k3s restart k3s-agent (on a server k3s) on {node}"
-            ),
-            (Pattern::Column, _, Some(node)) if self.diagonal_broken == Some(false) => format!(
-                "the whole column, its own API server excepted: the tunnels of {node} are the suspect, not its kubelet; on k3s restart k3s there"
-            ),
-            (Pattern::Column, _, Some(node)) => {
-                format!("the whole column: the kubelet or agent of {node} is down, or its network is")
-            }
-            (Pattern::Row, Some(server), _) => format!(
-                "the whole row: {server} came late and its peers never dialled it; on k3s restart k3s on {server}, else k3s or k3s-agent on its peers, one at a time"
-            ),
-            _ => "everything at once: the network, TLS or rights between API servers and kubelets, not one node"
-                .to_owned(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,47 +181,6 @@ mod tests {
                 cells.iter().filter(|cell| cell.broken).map(|cell| (cell.server, cell.node)).collect();
             let grouped: BTreeSet<(&str, &str)> = groups(&cells).into_iter().flat_map(|group| group.cells).collect();
             assert_eq!(grouped, broken, "{bits:09b}");
-        }
-    }
-
-    #[test]
-    fn the_sentences() {
-        let group =
-            |pattern, server, node, diagonal_broken| Group { pattern, server, node, diagonal_broken, cells: vec![] };
-        let rows = [
-            (
-                group(Pattern::Pair, Some("s1"), Some("a4"), None),
-                "API server s1 does not reach the kubelet of node a4 by a fresh connection",
-                "only this pair, so the tunnel between them is the suspect: on k3s restart k3s-agent (on a server k3s) on a4",
-            ),
-            (
-                group(Pattern::Pair, Some("s1"), Some("s1"), Some(true)),
-                "API server s1 does not reach the kubelet of node s1 by a fresh connection",
-                "API server s1 and this kubelet are on one node, where no tunnel is used: look at the kubelet of s1",
-            ),
-            (
-                group(Pattern::Column, None, Some("s3"), Some(false)),
-                "no other API server than its own reaches the kubelet of node s3 by a fresh connection",
-                "the whole column, its own API server excepted: the tunnels of s3 are the suspect, not its kubelet; on k3s restart k3s there",
-            ),
-            (
-                group(Pattern::Column, None, Some("a4"), None),
-                "no API server reaches the kubelet of node a4 by a fresh connection",
-                "the whole column: the kubelet or agent of a4 is down, or its network is",
-            ),
-            (
-                group(Pattern::Row, Some("s1"), None, Some(false)),
-                "API server s1 reaches no other node's kubelet by a fresh connection",
-                "the whole row: s1 came late and its peers never dialled it; on k3s restart k3s on s1, else k3s or k3s-agent on its peers, one at a time",
-            ),
-            (
-                group(Pattern::Everything, None, None, None),
-                "no API server reaches any other node's kubelet by a fresh connection",
-                "everything at once: the network, TLS or rights between API servers and kubelets, not one node",
-            ),
-        ];
-        for (group, what, advice) in rows {
-            assert_eq!((group.what().as_str(), group.advice().as_str()), (what, advice));
         }
     }
 }

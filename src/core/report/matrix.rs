@@ -3,16 +3,21 @@
 //! The verdict comes first, then the table, then every pair that is not whole with what was answered, then whom to
 //! suspect. Nothing is restarted by maint, and the text says so.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
+mod text;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::names;
-use crate::facts::Observation;
-use crate::matrix::pattern::{Judged, groups};
+use crate::facts::{Listed, Node, Observation, TriState};
+use crate::matrix::diagnosis::{Context, Diagnosis, Problem, Seen, Shape, diagnose};
+use crate::matrix::history::courses;
 use crate::matrix::{ApiServer, Cell, CellVerdict, Matrix, Readiness};
+use crate::state::GreenMatrix;
+
+pub use text::{Style, text};
 
 crate::api::names! {
     /// What the matrix says as a whole.
@@ -38,33 +43,40 @@ impl MatrixVerdict {
     }
 }
 
-/// What broken cells have in common, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Suspect {
-    /// What is broken: a sentence without full stop.
-    pub what: String,
-    /// Whom to suspect, and what a person can do.
-    pub advice: String,
+/// What is asked of a report: the sweeps, and what else is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweeps<'a> {
+    /// The expected API servers, as they answered in the last sweep.
+    pub api_servers: &'a Observation<Vec<ApiServer>>,
+    /// The last sweep.
+    pub matrix: &'a Observation<Matrix>,
+    /// The sweeps before it, oldest first.
+    pub earlier: &'a [Matrix],
+    /// Nodes, where they were read: whether they are Ready tells a dead kubelet from a tunnel.
+    pub nodes: &'a Listed<Node>,
+    /// The last full green sweep that the service remembers, in ConfigMap `maint-state`.
+    pub last_green: Option<&'a GreenMatrix>,
+    /// Only this node's column, and its row if it runs an API server, are shown and judged.
+    pub only: Option<&'a str>,
 }
 
-impl Suspect {
-    /// What the broken cells of a sweep have in common.
-    #[must_use]
-    pub fn of(matrix: &Matrix) -> Vec<Self> {
-        let judged: Vec<Judged<'_>> = matrix
-            .cells
-            .iter()
-            // A server that is down and an answer that proves nothing say nothing of a path.
-            .filter(|cell| matches!(cell.verdict, CellVerdict::Green | CellVerdict::Unhealthy | CellVerdict::Broken))
-            .map(|cell| Judged {
-                server: &cell.server,
-                node: &cell.node,
-                diagonal: cell.diagonal,
-                broken: cell.verdict == CellVerdict::Broken,
-            })
-            .collect();
-        groups(&judged).iter().map(|group| Self { what: group.what(), advice: group.advice() }).collect()
+/// What an earlier sweep said by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    verdict: MatrixVerdict,
+    what: String,
+}
+
+impl From<&MatrixReport> for Past {
+    fn from(report: &MatrixReport) -> Self {
+        let not_ready = |server: &&ApiServer| server.readiness != Readiness::Ready;
+        let server = || {
+            let found = report.api_servers.iter().find(not_ready);
+            found.map_or_else(String::new, |server| format!("API server {} was not ready", server.name))
+        };
+        let suspect = || report.suspects.first().map(|suspect| suspect.what.clone());
+        let what = report.problems.first().cloned().or_else(suspect).unwrap_or_else(server);
+        Self { verdict: report.verdict, what }
     }
 }
 
@@ -112,46 +124,49 @@ pub struct MatrixReport {
     pub swept_at: Option<Timestamp>,
     /// Why there are no API servers or no cells.
     pub problems: Vec<String>,
-    /// What broken cells have in common.
-    pub suspects: Vec<Suspect>,
+    /// What is wrong in one word.
+    pub shape: Shape,
+    /// What is wrong, worst first, and whom to suspect.
+    pub suspects: Vec<Problem>,
+    /// Sweeps that this answer rests on. Every one of them counts for the verdict.
+    pub sweeps: usize,
+    /// Only this node's pairs were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The last full green sweep that the service remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_green: Option<GreenMatrix>,
 }
 
-/// How the text is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Style {
-    /// Only ASCII marks.
-    pub ascii: bool,
-    /// Colours.
-    pub colour: bool,
-}
-
-/// Widest table that has nodes as columns, in characters; a wider one lists only the nodes that are not whole.
-const TABLE_WIDTH: usize = 100;
 /// Pairs that text spells out; all of them are in the JSON.
 const PAIR_LINES: usize = 30;
 
 impl MatrixReport {
-    /// Makes the report of one observation.
+    /// Makes the report.
     #[must_use]
-    pub fn new(
-        api_servers: &Observation<Vec<ApiServer>>,
-        matrix: &Observation<Matrix>,
-        suspects: Vec<Suspect>,
-        source: String,
-        generated_at: Timestamp,
-    ) -> Self {
+    pub fn new(sweeps: &Sweeps<'_>, source: String, generated_at: Timestamp) -> Self {
         let mut problems = Vec::new();
-        let servers = known(api_servers, "the expected API servers", &mut problems);
-        let matrix = known(matrix, "the matrix", &mut problems);
+        let servers = known(sweeps.api_servers, "the expected API servers", &mut problems);
+        let matrix =
+            known(sweeps.matrix, "the matrix", &mut problems).map(|matrix| about(matrix, sweeps.only, servers));
+        let earlier: Vec<Matrix> = sweeps.earlier.iter().map(|matrix| about(matrix, sweeps.only, servers)).collect();
         let api_servers = servers.cloned().unwrap_or_default();
-        let cells = matrix.map(|matrix| matrix.cells.clone()).unwrap_or_default();
-        let nodes = matrix.map(|matrix| matrix.nodes.clone()).unwrap_or_default();
-        let rows = matrix.map_or(0, |matrix| matrix.servers.len());
-        if problems.is_empty() && cells.is_empty() {
+        let diagnosis = matrix.as_ref().map(|matrix| diagnosis(matrix, &earlier, sweeps));
+        let (shape, suspects) = diagnosis.map_or((Shape::Unknown, Vec::new()), |found| (found.shape, found.problems));
+        let matrix = matrix.unwrap_or_else(|| Matrix {
+            servers: Vec::new(),
+            nodes: Vec::new(),
+            cells: Vec::new(),
+            around: None,
+            swept_at: generated_at,
+        });
+        let swept_at = sweeps.matrix.known().map(|matrix| matrix.swept_at);
+        if problems.is_empty() && matrix.cells.is_empty() {
             problems.push("no pair was asked".to_owned());
         }
-        let counts = count(&cells, rows * nodes.len());
-        let verdict = verdict(&counts, &api_servers, &problems);
+        let counts = count(&matrix.cells, pairs_of(&matrix, sweeps.only, &api_servers));
+        let was_broken = suspects.iter().any(Problem::is_broken);
+        let verdict = verdict(&counts, &api_servers, &problems, was_broken);
         problems.dedup();
         Self {
             api_version: names::OUTPUT_API_VERSION,
@@ -161,13 +176,65 @@ impl MatrixReport {
             verdict,
             counts,
             api_servers,
-            nodes,
-            cells,
-            swept_at: matrix.map(|matrix| matrix.swept_at),
+            nodes: matrix.nodes,
+            cells: matrix.cells,
+            swept_at,
             problems,
+            shape,
             suspects,
+            sweeps: earlier.len() + usize::from(swept_at.is_some()),
+            node: sweeps.only.map(str::to_owned),
+            last_green: sweeps.last_green.cloned(),
         }
     }
+
+    /// Lets earlier sweeps count: the worst verdict of all is the answer. What the last sweep does not show is told.
+    #[must_use]
+    pub fn counting(mut self, past: &[Past]) -> Self {
+        let badness = |verdict: MatrixVerdict| match verdict {
+            MatrixVerdict::Whole => 0,
+            MatrixVerdict::Unknown => 1,
+            MatrixVerdict::Broken => 2,
+        };
+        let Some(worst) = past.iter().max_by_key(|past| badness(past.verdict)) else { return self };
+        if badness(worst.verdict) > badness(self.verdict) {
+            self.verdict = worst.verdict;
+            self.problems.push(format!("an earlier sweep was {}: {}", worst.verdict, worst.what));
+        }
+        self
+    }
+}
+
+/// A sweep without the pairs that have no end on the node.
+fn about(matrix: &Matrix, node: Option<&str>, servers: Option<&Vec<ApiServer>>) -> Matrix {
+    let mut matrix = matrix.clone();
+    if let Some(node) = node {
+        matrix.cells.retain(|cell| cell.node == node || runs_on(servers, &cell.server, node));
+    }
+    matrix
+}
+
+/// Whether an API server runs on a node.
+fn runs_on(servers: Option<&Vec<ApiServer>>, server: &str, node: &str) -> bool {
+    let found = servers.into_iter().flatten().find(|known| known.name == server);
+    found.is_some_and(|known| known.node.as_deref() == Some(node))
+}
+
+/// How many pairs there are to ask.
+fn pairs_of(matrix: &Matrix, only: Option<&str>, servers: &Vec<ApiServer>) -> usize {
+    let Some(node) = only else { return matrix.servers.len() * matrix.nodes.len() };
+    let rows = matrix.servers.iter().filter(|server| runs_on(Some(servers), server, node)).count();
+    let column = usize::from(matrix.nodes.iter().any(|name| name == node));
+    rows * matrix.nodes.len() + column * (matrix.servers.len() - rows)
+}
+
+fn diagnosis(matrix: &Matrix, earlier: &[Matrix], sweeps: &Sweeps<'_>) -> Diagnosis {
+    let cells: Vec<Seen<'_>> = matrix.cells.iter().map(Seen::from).collect();
+    let known = |node: &'_ Node| node.condition("Ready").map(|ready| ready.status == TriState::True);
+    let ready = sweeps.nodes.good().filter_map(|node| Some((node.metadata.name.as_str(), known(node)?))).collect();
+    let courses = if earlier.is_empty() { BTreeMap::new() } else { courses(earlier.iter().chain([matrix])) };
+    let partial = matrix.cells.len() < matrix.servers.len() * matrix.nodes.len();
+    diagnose(&cells, &Context { ready, courses, partial })
 }
 
 /// The value, or why there is none among the problems.
@@ -196,13 +263,14 @@ fn count(cells: &[Cell], pairs: usize) -> CellCounts {
     counts
 }
 
-fn verdict(counts: &CellCounts, servers: &[ApiServer], problems: &[String]) -> MatrixVerdict {
+/// `was_broken`: something is broken, or was in one of the sweeps.
+fn verdict(counts: &CellCounts, servers: &[ApiServer], problems: &[String], was_broken: bool) -> MatrixVerdict {
     let CellCounts { green: _, broken, unhealthy, server_down, unknown, not_asked: _ } = *counts;
     let down = servers
         .iter()
         .any(|server| matches!(server.readiness, Readiness::NotReady { .. } | Readiness::Unreachable { .. }));
     let unsure = servers.iter().any(|server| matches!(server.readiness, Readiness::Unknown { .. }));
-    if broken + unhealthy + server_down > 0 || down {
+    if broken + unhealthy + server_down > 0 || down || was_broken {
         MatrixVerdict::Broken
     } else if unknown > 0 || unsure || !problems.is_empty() {
         MatrixVerdict::Unknown
@@ -211,242 +279,43 @@ fn verdict(counts: &CellCounts, servers: &[ApiServer], problems: &[String]) -> M
     }
 }
 
-/// The text of the report.
+/// What changed from one sweep to the next, a line each: `s1 -> s2 was green, is broken: detail`. At most
+/// [`PAIR_LINES`] of them.
 #[must_use]
-pub fn text(report: &MatrixReport, style: Style) -> String {
-    let view = View { report, style };
-    let mut text = String::new();
-    view.headline(&mut text);
-    view.table(&mut text);
-    view.servers(&mut text);
-    view.pairs(&mut text);
-    view.advice(&mut text);
-    text
-}
-
-struct View<'a> {
-    report: &'a MatrixReport,
-    style: Style,
-}
-
-impl View<'_> {
-    fn paint(&self, verdict: Option<CellVerdict>, text: &str) -> String {
-        let code = match verdict {
-            Some(CellVerdict::Green) => "32",
-            Some(CellVerdict::Broken | CellVerdict::ServerDown) => "1;31",
-            Some(CellVerdict::Unhealthy) => "33",
-            Some(CellVerdict::Unknown) => "1;35",
-            None => "2",
+pub fn changes(before: &MatrixReport, after: &MatrixReport) -> Vec<String> {
+    let old: BTreeMap<(&str, &str), CellVerdict> =
+        before.cells.iter().map(|cell| ((cell.server.as_str(), cell.node.as_str()), cell.verdict)).collect();
+    let mut lines = Vec::new();
+    for cell in &after.cells {
+        let was = old.get(&(cell.server.as_str(), cell.node.as_str()));
+        if was != Some(&cell.verdict) {
+            let was = was.map_or("not asked", |verdict| verdict.as_str());
+            let line = format!("{} -> {} was {was}, is {}: {}", cell.server, cell.node, cell.verdict, cell.detail);
+            lines.push(text::tame(&line));
+        }
+    }
+    for server in &after.api_servers {
+        let was = before.api_servers.iter().find(|known| known.name == server.name).map(|known| &known.readiness);
+        let state = |readiness: &Readiness| match readiness {
+            Readiness::Ready => "ready",
+            Readiness::NotReady { .. } => "not ready",
+            Readiness::Unreachable { .. } => "not answering",
+            Readiness::Unknown { .. } => "not known",
         };
-        if self.style.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-
-    /// The mark of a cell; the diagonal is in brackets, since k3s reaches its own kubelet without a tunnel.
-    fn mark(&self, cell: Option<&Cell>) -> String {
-        let verdict = cell.map(|cell| cell.verdict);
-        let (unicode, ascii) = match verdict {
-            Some(CellVerdict::Green) => ("√", "ok"),
-            Some(CellVerdict::Broken) => ("×", "BROKEN"),
-            Some(CellVerdict::Unhealthy) => ("!", "SICK"),
-            Some(CellVerdict::ServerDown) => ("↓", "DOWN"),
-            Some(CellVerdict::Unknown) => ("?", "?"),
-            None => ("·", "-"),
-        };
-        let mark = if self.style.ascii { ascii } else { unicode };
-        if cell.is_some_and(|cell| cell.diagonal) { format!("({mark})") } else { mark.to_owned() }
-    }
-
-    fn headline(&self, text: &mut String) {
-        let report = self.report;
-        let CellCounts { green, broken, unhealthy, server_down, unknown, not_asked } = report.counts;
-        let (painted, word) = match report.verdict {
-            MatrixVerdict::Whole => (CellVerdict::Green, "WHOLE"),
-            MatrixVerdict::Broken => (CellVerdict::Broken, "BROKEN"),
-            MatrixVerdict::Unknown => (CellVerdict::Unknown, "UNKNOWN"),
-        };
-        let mut parts = vec![format!("{green} of {} paths whole", report.cells.len())];
-        for (number, what) in [
-            (broken, "broken"),
-            (unhealthy, "with an unhealthy kubelet"),
-            (server_down, "from an API server that does not answer"),
-            (unknown, "unknown"),
-            (not_asked, "not asked"),
-        ] {
-            if number > 0 {
-                parts.push(format!("{number} {what}"));
-            }
-        }
-        line(text, &format!("{} {}", self.paint(Some(painted), word), parts.join(", ")));
-        let (rows, columns) = (report.api_servers.len(), report.nodes.len());
-        let swept = report.swept_at.map(|at| format!(", swept {}", at.strftime("%Y-%m-%dT%H:%M:%SZ")));
-        line(
-            text,
-            &format!(
-                "{rows} API servers x {columns} nodes{}, fresh connections, {}",
-                swept.unwrap_or_default(),
-                tame(&report.source)
-            ),
-        );
-        for problem in &report.problems {
-            line(text, &self.paint(Some(CellVerdict::Unknown), &format!("? {}", tame(problem))));
+        let (was, is) = (was.map_or("not expected", state), state(&server.readiness));
+        if was != is {
+            lines.push(text::tame(&format!("API server {} was {was}, is {is}", server.name)));
         }
     }
-
-    fn cell(&self, server: &str, node: &str) -> Option<&Cell> {
-        self.report.cells.iter().find(|cell| cell.server == server && cell.node == node)
+    if before.problems != after.problems {
+        lines.extend(after.problems.iter().map(|problem| text::tame(problem)));
     }
-
-    /// Rows API servers, columns nodes; a wide matrix the other way round, with the nodes that are not whole.
-    fn table(&self, text: &mut String) {
-        let report = self.report;
-        if report.cells.is_empty() {
-            return;
-        }
-        let servers: Vec<&str> = report.api_servers.iter().map(|server| server.name.as_str()).collect();
-        let nodes: Vec<&str> = report.nodes.iter().map(String::as_str).collect();
-        let width = nodes.iter().map(|node| node.chars().count().max(8) + 2).sum::<usize>();
-        line(text, "");
-        if width <= TABLE_WIDTH {
-            self.grid(text, "API server", &servers, &nodes, |server, node| self.cell(server, node));
-        } else {
-            let red: BTreeSet<&str> = report
-                .cells
-                .iter()
-                .filter(|cell| cell.verdict != CellVerdict::Green)
-                .map(|cell| cell.node.as_str())
-                .collect();
-            let shown: Vec<&str> = nodes.iter().copied().filter(|node| red.contains(node)).take(PAIR_LINES).collect();
-            if !shown.is_empty() {
-                self.grid(text, "node", &shown, &servers, |node, server| self.cell(server, node));
-            }
-            let rest = nodes.len() - shown.len();
-            let more = red.len() - shown.len();
-            let more =
-                if more > 0 { format!(", {more} of them not whole (all are in -o json)") } else { String::new() };
-            line(text, &format!("{rest} other nodes not shown{more}"));
-        }
-        let marks = if self.style.ascii {
-            "ok whole, BROKEN, SICK kubelet unhealthy, DOWN API server does not answer, ? unknown, - not asked, () its own node"
-        } else {
-            "√ whole  × broken  ! kubelet unhealthy  ↓ API server does not answer  ? unknown  · not asked  ( ) its own node"
-        };
-        line(text, &self.paint(None, marks));
+    let more = lines.len().saturating_sub(PAIR_LINES);
+    lines.truncate(PAIR_LINES);
+    if more > 0 {
+        lines.push(format!("and {more} more changes"));
     }
-
-    fn grid<'c>(
-        &self,
-        text: &mut String,
-        corner: &str,
-        rows: &[&str],
-        columns: &[&str],
-        cell: impl Fn(&str, &str) -> Option<&'c Cell>,
-    ) {
-        let first = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0).max(corner.chars().count());
-        let mut head = format!("{corner:first$}");
-        for column in columns {
-            let _ = write!(head, "  {:^width$}", tame(column), width = column.chars().count().max(8));
-        }
-        line(text, head.trim_end());
-        for row in rows {
-            let mut cells = format!("{:first$}", tame(row));
-            for column in columns {
-                let width = column.chars().count().max(8);
-                let found = cell(row, column);
-                let mark = self.mark(found);
-                let left = width.saturating_sub(mark.chars().count()) / 2;
-                let right = width.saturating_sub(mark.chars().count()) - left;
-                let painted = self.paint(found.map(|cell| cell.verdict), &mark);
-                let _ = write!(cells, "  {}{painted}{}", " ".repeat(left), " ".repeat(right));
-            }
-            line(text, cells.trim_end());
-        }
-    }
-
-    /// The API servers that are not ready.
-    fn servers(&self, text: &mut String) {
-        let mut first = true;
-        for server in &self.report.api_servers {
-            let (verdict, detail) = match &server.readiness {
-                Readiness::Ready => continue,
-                Readiness::NotReady { failing } => {
-                    (CellVerdict::ServerDown, format!("is not ready: {}", failing.join(", ")))
-                }
-                Readiness::Unreachable { detail } => (CellVerdict::ServerDown, format!("does not answer: {detail}")),
-                Readiness::Unknown { detail } => (CellVerdict::Unknown, format!("not known: {detail}")),
-            };
-            if first {
-                line(text, "");
-                first = false;
-            }
-            let at = if server.address.is_empty() { String::new() } else { format!(" ({})", server.address) };
-            let mark = if verdict == CellVerdict::Unknown { "?" } else { "×" };
-            let mark = if self.style.ascii && verdict != CellVerdict::Unknown { "DOWN" } else { mark };
-            let words = tame(&format!("API server {}{at} {detail}", server.name));
-            line(text, &format!("{} {words}", self.paint(Some(verdict), mark)));
-        }
-    }
-
-    /// Every pair that is not whole, the proven bad ones first. Rows of a server that is down are said once, above.
-    fn pairs(&self, text: &mut String) {
-        let mut bad: Vec<&Cell> = self
-            .report
-            .cells
-            .iter()
-            .filter(|cell| !matches!(cell.verdict, CellVerdict::Green | CellVerdict::ServerDown))
-            .collect();
-        bad.sort_by_key(|cell| match cell.verdict {
-            CellVerdict::Broken => 0,
-            CellVerdict::Unhealthy => 1,
-            _ => 2,
-        });
-        if !bad.is_empty() {
-            line(text, "");
-        }
-        for cell in bad.iter().take(PAIR_LINES) {
-            let mark = self.paint(Some(cell.verdict), &self.mark(Some(cell)));
-            let words = tame(&format!("{} -> {}: {} [{} ms]", cell.server, cell.node, cell.detail, cell.milliseconds));
-            line(text, &format!("{mark} {words}"));
-        }
-        if bad.len() > PAIR_LINES {
-            line(text, &format!("and {} more pairs; all are in -o json", bad.len() - PAIR_LINES));
-        }
-    }
-
-    fn advice(&self, text: &mut String) {
-        let report = self.report;
-        if report.verdict == MatrixVerdict::Whole {
-            return;
-        }
-        line(text, "");
-        for suspect in &report.suspects {
-            line(text, &tame(&suspect.what));
-            line(text, &format!("  {}", tame(&suspect.advice)));
-        }
-        line(text, "nothing is restarted: maint only reports, a person decides");
-        let CellCounts { broken, unhealthy, .. } = report.counts;
-        let down = report
-            .api_servers
-            .iter()
-            .any(|server| matches!(server.readiness, Readiness::NotReady { .. } | Readiness::Unreachable { .. }));
-        let reason = match report.verdict {
-            MatrixVerdict::Broken if broken > 0 => "KubeletUnreachable",
-            MatrixVerdict::Broken if down => "APIServerUnreachable",
-            MatrixVerdict::Broken if unhealthy > 0 => "KubeletUnhealthy",
-            MatrixVerdict::Broken => "APIServerUnreachable",
-            _ => "KubeletPathUnknown",
-        };
-        line(text, &format!("next: maint explain {reason}"));
-    }
-}
-
-fn line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
-}
-
-/// Text of the cluster without anything that steers a terminal.
-fn tame(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    lines
 }
 
 #[cfg(test)]

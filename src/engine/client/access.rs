@@ -226,6 +226,30 @@ pub async fn connect(options: &AccessOptions, clock: &Clock) -> Result<(Access, 
     Ok((access, client))
 }
 
+/// The same for one API server at its own address, `host:port`, when the configured one does not answer: another one may.
+/// Each request has a connection of its own. Verification is never switched off; where the certificate does not name the
+/// address, it must have the name that every API server's has.
+///
+/// # Errors
+/// As [`connect`]; and if the address cannot be understood.
+pub async fn connect_at(
+    options: &AccessOptions,
+    address: &str,
+    clock: &Clock,
+) -> Result<(Access, kube::Client), ClientError> {
+    let access = Access::load(options).await?;
+    let client = Servers::client(&access, address, None)?;
+    match ask_version(address, &client, clock).await {
+        Ok(()) => Ok((access, client)),
+        Err(ClientError::Tls { .. }) => {
+            let named = Servers::client(&access, address, Some(FALLBACK_SERVER_NAME))?;
+            ask_version(address, &named, clock).await?;
+            Ok((access, named))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 async fn ask_version(server: &str, client: &kube::Client, clock: &Clock) -> Result<(), ClientError> {
     let limit = Duration::from_secs(FIRST_QUESTION_SECONDS);
     let server = server.to_owned();

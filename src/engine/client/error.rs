@@ -88,6 +88,13 @@ fn list(names: &[String]) -> String {
 }
 
 impl ClientError {
+    /// Whether waiting may help: a server that starts answers nobody, has no certificate yet, or knows nobody yet. What is
+    /// wrong with a kubeconfig stays wrong.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Tls { .. } | Self::Forbidden { .. })
+    }
+
     /// Label of metrics and Events.
     #[must_use]
     pub const fn category(&self) -> &'static str {

@@ -12,7 +12,7 @@ mod fetch;
 mod transport;
 mod unpooled;
 
-pub use access::{Access, AccessOptions, FALLBACK_SERVER_NAME, connect};
+pub use access::{Access, AccessOptions, FALLBACK_SERVER_NAME, connect, connect_at};
 pub use error::ClientError;
 pub use exchange::{Exchange, get};
 pub use failover::{Failover, Rotation, Turn};

@@ -20,7 +20,7 @@ use maint_core::facts::{Facts, KuredPod, Listed, Observation, Pod, Source, Sourc
 use maint_core::{kured, network};
 use tokio::sync::Semaphore;
 
-use crate::client::{AccessOptions, ClientError, Fetch, HttpFetch, connect};
+use crate::client::{Access, AccessOptions, ClientError, Fetch, HttpFetch, connect, connect_at};
 use crate::ports::{Observe, Reader, Servers, Wanted};
 use crate::probe::{ProbeServers, Prober};
 use crate::runtime::Clock;
@@ -164,9 +164,33 @@ impl LiveObserver {
     /// As [`connect`].
     pub async fn connect(options: &AccessOptions, settings: Arc<Settings>, clock: Clock) -> Result<Self, ClientError> {
         let (access, client) = connect(options, &clock).await?;
-        let servers = ProbeServers::new(&access, &options.probe, client.clone(), clock.clone(), &settings.namespace);
+        Ok(Self::through(client, &access, options, settings, clock))
+    }
+
+    /// The same through one API server at its own address, `host:port`.
+    ///
+    /// # Errors
+    /// As [`connect_at`].
+    pub async fn connect_at(
+        options: &AccessOptions,
+        address: &str,
+        settings: Arc<Settings>,
+        clock: Clock,
+    ) -> Result<Self, ClientError> {
+        let (access, client) = connect_at(options, address, &clock).await?;
+        Ok(Self::through(client, &access, options, settings, clock))
+    }
+
+    fn through(
+        client: kube::Client,
+        access: &Access,
+        options: &AccessOptions,
+        settings: Arc<Settings>,
+        clock: Clock,
+    ) -> Self {
+        let servers = ProbeServers::new(access, &options.probe, client.clone(), clock.clone(), &settings.namespace);
         let reader = KubeReader::new(client, clock.clone());
-        Ok(Self::new(reader, servers, settings, clock))
+        Self::new(reader, servers, settings, clock)
     }
 
     /// Where it reads from, for people: the context and the server.

@@ -113,7 +113,7 @@ pub const STORIES: &[Story] = &[
             "Draining node n1",
             "Triggering reboot for node n1",
             "does not come up",
-            "Held: API server n2 does not reach the kubelet of node n1",
+            "Held: API server n2 has no session to n1's agent",
             "n1 is HELD (KubeletUnreachable)",
             "builds its tunnel anew",
             "Uncordoning: proven: matrix 9/9",

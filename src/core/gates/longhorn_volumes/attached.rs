@@ -1,5 +1,7 @@
 //! An attached volume: its engine, what is at work, its robustness, and its copies.
 
+use jiff::Timestamp;
+
 use super::super::storage::NodeIndex;
 use super::settings::DrainPolicy;
 use super::view::{Copy, Problem, View, places};
@@ -224,18 +226,26 @@ fn replenishment(view: &View<'_, '_>, copy: &Copy<'_>) -> String {
     if volume.data_engine == "v2" {
         return waits;
     }
-    let interval = view.cluster.settings.number("replica-replenishment-wait-interval", "v1", 600);
-    let (interval, degraded_at) = match (interval, volume.last_degraded_at) {
-        (Err(why), _) => return format!("{waits}, until when cannot be told ({why})"),
-        (_, None) => return format!("{waits}, until when cannot be told (no lastDegradedAt)"),
-        (Ok(interval), Some(at)) => (interval, at),
-    };
-    let seconds = jiff::SignedDuration::from_secs(interval.saturating_add(1));
-    match degraded_at.checked_add(seconds) {
-        Ok(until) if until > view.cluster.input.now => format!("{waits}, replenishment until {until}"),
-        Ok(until) => format!("{waits}, replenishment was due at {until}"),
-        Err(_) => waits,
+    match wait_ends(view) {
+        Err(why) => format!("{waits}, until when cannot be told ({why})"),
+        Ok(Some(until)) if until > view.cluster.input.now => format!("{waits}, replenishment until {until}"),
+        Ok(Some(until)) => format!("{waits}, replenishment was due at {until}"),
+        Ok(None) => waits,
     }
+}
+
+/// When the wait of a degraded volume ends; none where it is no date.
+fn wait_ends(view: &View<'_, '_>) -> Result<Option<Timestamp>, String> {
+    let interval = view.cluster.settings.number("replica-replenishment-wait-interval", "v1", 600)?;
+    let degraded_at = view.volume.last_degraded_at.ok_or_else(|| "no lastDegradedAt".to_owned())?;
+    Ok(degraded_at.checked_add(jiff::SignedDuration::from_secs(interval.saturating_add(1))).ok())
+}
+
+/// Until when a degraded volume waits for a failed replica to come back; none where it waits for none.
+pub(super) fn replenishment_end(view: &View<'_, '_>) -> Option<Timestamp> {
+    let copies = view.copies()?;
+    let waits = view.volume.data_engine != "v2" && copies.iter().any(|copy| is_reusable(copy.replica));
+    if waits && rebuild_disabled(view).is_none() { wait_ends(view).ok().flatten() } else { None }
 }
 
 fn rebuild_disabled(view: &View<'_, '_>) -> Option<String> {

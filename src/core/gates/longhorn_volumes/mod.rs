@@ -42,6 +42,8 @@ mod tests;
 mod view;
 mod volume;
 
+use jiff::Timestamp;
+
 use super::storage::{List, NodeIndex, known_at_start, required};
 use super::{Draft, GateInput, GateSpec, Read};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
@@ -112,15 +114,36 @@ fn check(input: &GateInput<'_>) -> Finding {
     draft.finish(pass(&volumes))
 }
 
-/// What is wrong with the volumes.
-fn judge<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>, volumes: &[&'a Volume]) -> Vec<Problem> {
+/// When Longhorn's last wait for a failed replica to come back ends: only then it makes a new one. None where nothing
+/// waits, or nobody can tell until when.
+pub(crate) fn replenishment_ends<'a>(input: &'a GateInput<'a>) -> Option<Timestamp> {
+    // What could not be read is told by the gate itself.
+    let mut draft = Draft::new(GateId::LonghornVolumes, input);
+    let Read::Known(volumes) = draft.read(SourceId::LonghornVolumes, &input.facts.longhorn_volumes) else {
+        return None;
+    };
+    let cluster = read(&mut draft, input);
+    let waiting = volumes.iter().filter(|volume| {
+        volume.metadata.deletion_timestamp.is_none() && volume.state == "attached" && volume.robustness == "degraded"
+    });
+    let ends = waiting.filter_map(|volume| attached::replenishment_end(&View::new(&cluster, volume)));
+    ends.filter(|end| *end > input.now).max()
+}
+
+/// All that is known of Longhorn.
+fn read<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>) -> Cluster<'a> {
     let facts = input.facts;
     let because = "Longhorn is installed";
     let settings = LonghornSettings::read(draft, input);
     let nodes = NodeIndex::read(draft, input);
     let replicas = required(draft, SourceId::LonghornReplicas, &facts.longhorn_replicas, because);
     let engines = required(draft, SourceId::LonghornEngines, &facts.longhorn_engines, because);
-    let cluster = Cluster::new(input, nodes, settings, replicas, engines);
+    Cluster::new(input, nodes, settings, replicas, engines)
+}
+
+/// What is wrong with the volumes.
+fn judge<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>, volumes: &[&'a Volume]) -> Vec<Problem> {
+    let cluster = read(draft, input);
     let mut problems = Vec::new();
     for volume in volumes {
         if volume.metadata.deletion_timestamp.is_none() {

@@ -37,16 +37,25 @@ fn ready() -> Readiness {
     Readiness::Ready
 }
 
-fn check(rows: Vec<(&str, Judged, CellVerdict, &str)>) {
+/// Checks the rows and says how many there are.
+fn check(rows: Vec<(&str, Judged, CellVerdict, &str)>) -> usize {
+    let count = rows.len();
     for (row, (verdict, detail), wanted, part) in rows {
         assert_eq!(verdict, wanted, "{row}: {detail}");
         assert!(detail.contains(part), "{row}: `{detail}` lacks `{part}`");
         assert!(!detail.contains('\n') && !detail.ends_with('.'), "{row}: {detail}");
     }
+    count
 }
 
 #[test]
-fn the_fresh_dial() {
+fn every_answer_has_its_verdict() {
+    let cases = fresh_dials() + without_response_cases() + healthz_cases() + both_reads() + readyz_cases();
+    println!("figure matrix.cases {cases} cases");
+}
+
+/// The upgrade request.
+fn fresh_dials() -> usize {
     use CellVerdict::{Broken, Green, Unhealthy, Unknown};
     let dial = |answer: Answer| fresh_dial(&answer, &ready());
     let cut = |text: &str| format!("error dialing backend: {text}");
@@ -136,11 +145,31 @@ fn the_fresh_dial() {
         ("HTTP/2, 404", dial(http_2(404)), Unknown, "HTTP/2"),
         ("HTTP/2, 200", dial(http_2(200)), Unknown, "Upgrade header lost"),
         ("a redirect", dial(raw(302, true, "", "")), Unknown, "proves nothing"),
-    ]);
+        ("HTTP/2, the header refused", dial(http_2(400)), Unknown, "HTTP/2"),
+        (
+            "without credentials",
+            dial(status(403, "nodes \"node-3\" is forbidden: User \"system:anonymous\" cannot get", "Forbidden")),
+            Unknown,
+            "system:anonymous",
+        ),
+        (
+            "handshake hangs",
+            dial(status(500, &cut("net/http: TLS handshake timeout"), "")),
+            Broken,
+            "TLS handshake timeout",
+        ),
+        ("handshake cut", dial(status(500, &cut("EOF"), "")), Broken, "could not reach the kubelet"),
+        (
+            "no route",
+            dial(status(500, &cut("dial tcp 10.79.0.3:10250: connect: no route to host"), "")),
+            Broken,
+            "no route from this API server",
+        ),
+    ])
 }
 
-#[test]
-fn no_response_is_the_paths_fault_only_if_the_server_works() {
+/// No response is the path's fault only if the server works.
+fn without_response_cases() -> usize {
     use CellVerdict::{Broken, ServerDown, Unknown};
     let late = Answer::TimedOut { seconds: 12 };
     let refused = Answer::NoConnection { detail: "Connection refused (os error 111)".to_owned() };
@@ -150,7 +179,7 @@ fn no_response_is_the_paths_fault_only_if_the_server_works() {
     let mute = Readiness::NotReady { failing: Vec::new() };
     let away = Readiness::Unreachable { detail: "connection refused".to_owned() };
     let unsure = Readiness::Unknown { detail: "HTTP 403".to_owned() };
-    for judge in [fresh_dial, health] {
+    let rows = |judge: fn(&Answer, &Readiness) -> Judged| {
         check(vec![
             (
                 "late, server ready",
@@ -166,12 +195,13 @@ fn no_response_is_the_paths_fault_only_if_the_server_works() {
             ("refused, server away", judge(&refused, &away), ServerDown, "does not answer"),
             ("certificate", judge(&tls, &ready()), ServerDown, "certificate fails: certificate expired"),
             ("never sent", judge(&skipped, &ready()), Unknown, "not asked: still in flight"),
-        ]);
-    }
+        ])
+    };
+    rows(fresh_dial) + rows(health)
 }
 
-#[test]
-fn healthz() {
+/// The plain GET.
+fn healthz_cases() -> usize {
     use CellVerdict::{Broken, Green, Unhealthy, Unknown};
     let judge = |answer: Answer| health(&answer, &ready());
     let unreachable = |text: &str| status(503, &format!("error trying to reach service: {text}"), "ServiceUnavailable");
@@ -234,11 +264,11 @@ fn healthz() {
         ("node gone", judge(status(404, "nodes \"node-9\" not found", "NotFound")), Unknown, "knows no such node"),
         ("healthz not served", judge(raw(404, true, "text/plain", "404 page not found\n")), Unknown, "proves nothing"),
         ("throttled", judge(status(429, "slow down", "TooManyRequests")), Unknown, "throttled"),
-    ]);
+    ])
 }
 
-#[test]
-fn green_needs_both() {
+/// Green needs both.
+fn both_reads() -> usize {
     use CellVerdict::{Broken, Green, ServerDown, Unhealthy, Unknown};
     let judged = |verdict: CellVerdict| (verdict, format!("it is {verdict}"));
     check(vec![
@@ -258,11 +288,11 @@ fn green_needs_both() {
         ("broken and unhealthy", cell(judged(Broken), Some(judged(Unhealthy))), Broken, "it is broken"),
         ("broken and server down", cell(judged(Broken), Some(judged(ServerDown))), ServerDown, "it is server-down"),
         ("header lost, healthz ok", cell(judged(Unknown), Some(judged(Green))), Unknown, "old connection"),
-    ]);
+    ])
 }
 
-#[test]
-fn readyz() {
+/// An API server's own answer.
+fn readyz_cases() -> usize {
     let body = "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac failed: reason withheld\nreadyz check failed\n";
     let not_ready =
         |names: &[&str]| Readiness::NotReady { failing: names.iter().map(|&name| name.to_owned()).collect() };
@@ -287,13 +317,16 @@ fn readyz() {
             Readiness::Unreachable { detail: "certificate: expired".to_owned() },
         ),
     ];
+    let count = rows.len();
     for (row, answer, wanted) in rows {
         assert_eq!(readiness(&answer), wanted, "{row}");
     }
-    for code in [204, 302, 400, 401, 403, 404, 429] {
+    let proving_nothing = [204, 302, 400, 401, 403, 404, 429];
+    for code in proving_nothing {
         let answer = status(code, "no", "");
         assert!(matches!(readiness(&answer), Readiness::Unknown { .. }), "{code}");
     }
+    count + proving_nothing.len()
 }
 
 #[test]

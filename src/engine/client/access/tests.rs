@@ -179,3 +179,39 @@ async fn certificates_are_verified_for_the_address_or_the_name_that_all_have() {
     let Readiness::Unreachable { detail } = &untrusted else { panic!("{untrusted:?}") };
     assert!(detail.starts_with("certificate: "), "{detail}");
 }
+
+#[tokio::test]
+async fn where_the_configured_server_is_gone_another_one_is_asked_at_its_address() {
+    let pem = |root: &[u8]| {
+        use base64::Engine as _;
+        let encoded = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+        encoded(format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", encoded(root)).as_bytes())
+    };
+    let options = |root: &[u8]| {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: me}}}}]\n\
+             users: [{{name: me, user: {{token: t}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: \"https://127.0.0.1:1\", certificate-authority-data: {}}}}}]\n",
+            pem(root)
+        );
+        let file = file(&text);
+        (AccessOptions { kubeconfig: Some(file.path().to_owned()), ..AccessOptions::default() }, file)
+    };
+    let clock = Clock::real();
+    for name in ["127.0.0.1", "kubernetes.default.svc"] {
+        let (root, address) = tls_server(&[name]).await;
+        let (options, _file) = options(&root);
+        let gone = connect(&options, &clock).await.err().expect("nobody listens there");
+        assert!(matches!(gone, ClientError::Unreachable { .. }) && gone.may_pass(), "{gone}");
+        let (access, _) =
+            connect_at(&options, &address, &clock).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(access.server(), "https://127.0.0.1:1/", "probes go where they went");
+    }
+    let (_, address) = tls_server(&["127.0.0.1"]).await;
+    let (foreign, _) = tls_server(&["127.0.0.1"]).await;
+    let (options, _file) = options(&foreign);
+    let refused = connect_at(&options, &address, &clock).await.err().expect("a foreign certificate");
+    assert!(matches!(refused, ClientError::Tls { .. }), "{refused}");
+    let odd = connect_at(&options, "not an address", &clock).await.err().expect("no address");
+    assert!(!odd.may_pass(), "waiting does not help: {odd}");
+}

@@ -4,6 +4,7 @@
 mod blocked;
 mod clear;
 mod dump;
+mod post_check;
 mod unknown;
 mod usage;
 
@@ -35,7 +36,10 @@ fn row_done() {
 }
 
 pub fn cases() -> Vec<Case> {
-    [clear::cases(), blocked::cases(), unknown::cases(), dump::cases(), usage::cases()].into_iter().flatten().collect()
+    [clear::cases(), blocked::cases(), unknown::cases(), dump::cases(), post_check::cases(), usage::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// What a run of maint did.
