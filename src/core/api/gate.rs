@@ -99,6 +99,8 @@ names! {
         CorednsHpa = "coredns-hpa",
         /// Longhorn's volumes are whole and stay reachable.
         LonghornVolumes = "longhorn-volumes",
+        /// What Longhorn runs on is whole, and it will let the node be drained.
+        LonghornSystem = "longhorn-system",
         /// No stale VolumeAttachment.
         Attachments = "attachments",
         /// No budget keeps a pod on the node for ever.

@@ -163,6 +163,30 @@ names! {
         /// A volume of Longhorn's data engine v2 has its engine or a replica on the target.
         LonghornDataEngineV2OnTarget = "LonghornDataEngineV2OnTarget",
 
+        // longhorn-system
+        /// Longhorn says that one of its nodes is not Ready, or lacks one that holds data.
+        LonghornNodeNotReady = "LonghornNodeNotReady",
+        /// A node has no running instance manager, or one that does not run holds instances.
+        LonghornInstanceManagerNotRunning = "LonghornInstanceManagerNotRunning",
+        /// An instance manager of a node that is gone, or one that lists an engine that is not attached there.
+        LonghornInstanceManagerOrphaned = "LonghornInstanceManagerOrphaned",
+        /// A disk of Longhorn is not Ready.
+        LonghornDiskNotReady = "LonghornDiskNotReady",
+        /// A node or disk takes no new replica although it may.
+        LonghornNotSchedulable = "LonghornNotSchedulable",
+        /// Replicas are being moved away from a node or disk.
+        LonghornEvicting = "LonghornEvicting",
+        /// Longhorn would keep the node from being drained.
+        LonghornDrainRefused = "LonghornDrainRefused",
+        /// A volume is attached to the target by hand, which nothing moves.
+        LonghornManuallyAttached = "LonghornManuallyAttached",
+        /// The cordon alone makes Longhorn move replicas away.
+        LonghornCordonMovesReplicas = "LonghornCordonMovesReplicas",
+        /// What serves a shared volume is not running.
+        LonghornShareNotRunning = "LonghornShareNotRunning",
+        /// What serves a shared volume runs on the target.
+        LonghornShareOnTarget = "LonghornShareOnTarget",
+
         // attachments
         /// A VolumeAttachment names a node that is gone, is stuck in deletion, or is one of two for a volume.
         VolumeAttachmentStale = "VolumeAttachmentStale",

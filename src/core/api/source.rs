@@ -45,6 +45,12 @@ names! {
         LonghornEngines = "longhorn-engines",
         /// `settings.longhorn.io`.
         LonghornSettings = "longhorn-settings",
+        /// `nodes.longhorn.io`.
+        LonghornNodes = "longhorn-nodes",
+        /// `instancemanagers.longhorn.io`.
+        LonghornInstanceManagers = "longhorn-instance-managers",
+        /// `volumeattachments.longhorn.io`, not those of `storage.k8s.io`.
+        LonghornAttachments = "longhorn-attachments",
         /// `clusters.postgresql.cnpg.io`.
         CnpgClusters = "cnpg-clusters",
         /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.

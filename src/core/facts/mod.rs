@@ -92,6 +92,12 @@ pub struct Facts {
     pub longhorn_engines: Listed<longhorn::Engine>,
     /// Longhorn's settings.
     pub longhorn_settings: Listed<longhorn::Setting>,
+    /// Longhorn's nodes.
+    pub longhorn_nodes: Listed<longhorn::Node>,
+    /// Longhorn's instance managers.
+    pub longhorn_instance_managers: Listed<longhorn::InstanceManager>,
+    /// Longhorn's own attachments.
+    pub longhorn_attachments: Listed<longhorn::Attachment>,
     /// `clusters.postgresql.cnpg.io`.
     pub cnpg_clusters: Listed<cnpg::Cluster>,
     /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
@@ -137,6 +143,9 @@ impl Facts {
         self.longhorn_replicas = from.list(&longhorn::Replica::SPEC);
         self.longhorn_engines = from.list(&longhorn::Engine::SPEC);
         self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
+        self.longhorn_nodes = from.list(&longhorn::Node::SPEC);
+        self.longhorn_instance_managers = from.list(&longhorn::InstanceManager::SPEC);
+        self.longhorn_attachments = from.list(&longhorn::Attachment::SPEC);
         self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
         self.cnpg_pods = from.list(&Pod::CNPG);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);

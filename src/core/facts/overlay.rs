@@ -51,6 +51,9 @@ impl Facts {
             longhorn_replicas,
             longhorn_engines,
             longhorn_settings,
+            longhorn_nodes,
+            longhorn_instance_managers,
+            longhorn_attachments,
             cnpg_clusters,
             cnpg_pods,
             volume_attachments,
@@ -80,6 +83,9 @@ impl Facts {
         renew(&mut self.longhorn_replicas, longhorn_replicas);
         renew(&mut self.longhorn_engines, longhorn_engines);
         renew(&mut self.longhorn_settings, longhorn_settings);
+        renew(&mut self.longhorn_nodes, longhorn_nodes);
+        renew(&mut self.longhorn_instance_managers, longhorn_instance_managers);
+        renew(&mut self.longhorn_attachments, longhorn_attachments);
         renew(&mut self.cnpg_clusters, cnpg_clusters);
         renew(&mut self.cnpg_pods, cnpg_pods);
         renew(&mut self.volume_attachments, volume_attachments);

@@ -21,6 +21,8 @@ mod flight;
 mod kubelet_reachability;
 mod kured;
 mod listing;
+mod longhorn_settings;
+mod longhorn_system;
 mod longhorn_volumes;
 #[cfg(test)]
 mod mutation;
@@ -82,6 +84,7 @@ pub const GATES: &[GateSpec] = &[
     coredns_spread::GATE,
     coredns_hpa::GATE,
     longhorn_volumes::GATE,
+    longhorn_system::GATE,
     attachments::GATE,
     disruption_budgets::GATE,
     workloads::GATE,

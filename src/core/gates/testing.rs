@@ -1,5 +1,7 @@
 //! Builders for the tables of the gates: a healthy cluster of three nodes that each row bends in one place.
 
+pub(crate) mod storage;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -166,7 +168,7 @@ impl Case {
     }
 }
 
-/// A whole healthy cluster as the documents of every source, and what can happen to them. A built-in kind without documents is an empty list, any other is absent.
+/// A whole healthy cluster as the documents of every source. A built-in kind without documents is an empty list, any other absent.
 #[derive(Clone)]
 pub(crate) struct World(pub BTreeMap<SourceId, Vec<Value>>);
 
@@ -519,7 +521,7 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::ConfigMaps => facts.config_maps = known(documents),
         SourceId::Maintenances => facts.maintenances = known(documents),
         SourceId::MaintenanceReports => facts.maintenance_reports = known(documents),
-        SourceId::ApiServers | SourceId::Matrix => unreachable!("{source} has no documents"),
+        other => storage::list_anew(facts, other, documents),
     }
 }
 
@@ -678,7 +680,6 @@ impl LonghornDocuments {
 pub(crate) fn longhorn_healthy(case: &mut Case) {
     let documents = LonghornDocuments::healthy();
     documents.fill(case);
-    // A typo in a builder is no malformed item.
     case.facts.longhorn_volumes = good(&documents.volumes);
     case.facts.longhorn_replicas = good(&documents.replicas);
     case.facts.longhorn_engines = good(&documents.engines);

@@ -1,7 +1,7 @@
 //! An attached volume: its engine, what is at work, its robustness, and its copies.
 
+use super::super::longhorn_settings::DrainPolicy;
 use super::super::storage::NodeIndex;
-use super::settings::DrainPolicy;
 use super::view::{Copy, Problem, View, places};
 use super::volume::on_gone_nodes;
 use crate::api::{Evidence, Moment, Reason, Status, Strategy};

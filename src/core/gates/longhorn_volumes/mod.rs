@@ -36,17 +36,16 @@
 
 mod attached;
 mod detached;
-mod settings;
 #[cfg(test)]
 mod tests;
 mod view;
 mod volume;
 
+use super::longhorn_settings::LonghornSettings;
 use super::storage::{List, NodeIndex, known_at_start, required};
 use super::{Draft, GateInput, GateSpec, Read};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::longhorn::Volume;
-use settings::LonghornSettings;
 use view::{Cluster, Problem, View};
 
 /// The row of this gate.

@@ -13,7 +13,7 @@ use crate::harness::longhorn::Volume;
 use crate::harness::{Cluster, wait};
 
 /// What a person saves, one file each.
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 21] = [
     "nodes",
     "leases",
     "daemonsets",
@@ -30,6 +30,9 @@ const KINDS: [&str; 18] = [
     "replicas.longhorn.io",
     "engines.longhorn.io",
     "settings.longhorn.io",
+    "nodes.longhorn.io",
+    "instancemanagers.longhorn.io",
+    "volumeattachments.longhorn.io",
     "volumeattachments",
     "configmaps",
 ];
