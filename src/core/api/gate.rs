@@ -109,6 +109,8 @@ names! {
         Workloads = "workloads",
         /// PostgreSQL clusters of CloudNativePG are whole, and a primary on the node can move.
         Databases = "databases",
+        /// No backup or restore runs on what the node holds.
+        Backups = "backups",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

@@ -227,6 +227,16 @@ names! {
         /// A PostgreSQL cluster is down while the node is away.
         DatabaseGoesDown = "DatabaseGoesDown",
 
+        // backups
+        /// A restore is at work on what the target holds.
+        RestoreRunning = "RestoreRunning",
+        /// A backup is at work on what the target holds.
+        BackupRunning = "BackupRunning",
+        /// A pod that moves data for a backup or restore runs on the target.
+        BackupPodOnTarget = "BackupPodOnTarget",
+        /// Longhorn copies or cleans up data of a volume on the target.
+        LonghornWorkOnTarget = "LonghornWorkOnTarget",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

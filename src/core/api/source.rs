@@ -55,6 +55,18 @@ names! {
         CnpgClusters = "cnpg-clusters",
         /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
         CnpgPods = "cnpg-pods",
+        /// `backups.velero.io`.
+        VeleroBackups = "velero-backups",
+        /// `restores.velero.io`.
+        VeleroRestores = "velero-restores",
+        /// `backups.longhorn.io`.
+        LonghornBackups = "longhorn-backups",
+        /// `systembackups.longhorn.io`.
+        LonghornSystemBackups = "longhorn-system-backups",
+        /// `systemrestores.longhorn.io`.
+        LonghornSystemRestores = "longhorn-system-restores",
+        /// `backups.postgresql.cnpg.io`.
+        CnpgBackups = "cnpg-backups",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.

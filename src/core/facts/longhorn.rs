@@ -227,6 +227,10 @@ pub struct Engine {
     pub rebuilds: Vec<Rebuild>,
     /// `status.restoreStatus`: addresses that are restoring.
     pub restoring: Vec<String>,
+    /// `status.purgeStatus`: addresses that merge and remove snapshots.
+    pub purging: Vec<String>,
+    /// `status.backupStatus`: names of the backups that are neither complete nor failed.
+    pub backing_up: Vec<String>,
 }
 
 /// One entry of `status.rebuildStatus`.
@@ -259,6 +263,18 @@ impl Source for Engine {
                 restoring.push(address.to_owned());
             }
         }
+        let mut purging = Vec::new();
+        for (address, entry) in status.members("purgeStatus")? {
+            if entry.bool("isPurging")? {
+                purging.push(address.to_owned());
+            }
+        }
+        let mut backing_up = Vec::new();
+        for (name, entry) in status.members("backupStatus")? {
+            if !matches!(entry.optional_str("state")?, Some("complete" | "error")) {
+                backing_up.push(name.to_owned());
+            }
+        }
         Ok(Self {
             metadata: Metadata::of(root)?,
             volume: root.object("spec")?.str("volumeName")?.to_owned(),
@@ -269,6 +285,8 @@ impl Source for Engine {
             is_expanding: status.optional_bool("isExpanding")?,
             rebuilds,
             restoring,
+            purging,
+            backing_up,
         })
     }
 }

@@ -4,6 +4,7 @@
 //! cannot answer) are told apart from the reader up, and one bad item neither hides a list nor counts as fine.
 //! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
 
+pub mod backup;
 pub mod cnpg;
 mod common;
 mod config_map;
@@ -102,6 +103,18 @@ pub struct Facts {
     pub cnpg_clusters: Listed<cnpg::Cluster>,
     /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
     pub cnpg_pods: Listed<Pod>,
+    /// `backups.velero.io`.
+    pub velero_backups: Listed<backup::VeleroBackup>,
+    /// `restores.velero.io`.
+    pub velero_restores: Listed<backup::VeleroRestore>,
+    /// `backups.longhorn.io`.
+    pub longhorn_backups: Listed<backup::LonghornBackup>,
+    /// `systembackups.longhorn.io`.
+    pub longhorn_system_backups: Listed<backup::LonghornSystemBackup>,
+    /// `systemrestores.longhorn.io`.
+    pub longhorn_system_restores: Listed<backup::LonghornSystemRestore>,
+    /// `backups.postgresql.cnpg.io`.
+    pub cnpg_backups: Listed<backup::CnpgBackup>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -148,6 +161,12 @@ impl Facts {
         self.longhorn_attachments = from.list(&longhorn::Attachment::SPEC);
         self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
         self.cnpg_pods = from.list(&Pod::CNPG);
+        self.velero_backups = from.list(&backup::VeleroBackup::SPEC);
+        self.velero_restores = from.list(&backup::VeleroRestore::SPEC);
+        self.longhorn_backups = from.list(&backup::LonghornBackup::SPEC);
+        self.longhorn_system_backups = from.list(&backup::LonghornSystemBackup::SPEC);
+        self.longhorn_system_restores = from.list(&backup::LonghornSystemRestore::SPEC);
+        self.cnpg_backups = from.list(&backup::CnpgBackup::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

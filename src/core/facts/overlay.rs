@@ -56,6 +56,12 @@ impl Facts {
             longhorn_attachments,
             cnpg_clusters,
             cnpg_pods,
+            velero_backups,
+            velero_restores,
+            longhorn_backups,
+            longhorn_system_backups,
+            longhorn_system_restores,
+            cnpg_backups,
             volume_attachments,
             config_maps,
             maintenances,
@@ -88,6 +94,12 @@ impl Facts {
         renew(&mut self.longhorn_attachments, longhorn_attachments);
         renew(&mut self.cnpg_clusters, cnpg_clusters);
         renew(&mut self.cnpg_pods, cnpg_pods);
+        renew(&mut self.velero_backups, velero_backups);
+        renew(&mut self.velero_restores, velero_restores);
+        renew(&mut self.longhorn_backups, longhorn_backups);
+        renew(&mut self.longhorn_system_backups, longhorn_system_backups);
+        renew(&mut self.longhorn_system_restores, longhorn_system_restores);
+        renew(&mut self.cnpg_backups, cnpg_backups);
         renew(&mut self.volume_attachments, volume_attachments);
         renew(&mut self.config_maps, config_maps);
         renew(&mut self.maintenances, maintenances);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
     Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, cnpg, longhorn,
+    VolumeAttachment, backup, cnpg, longhorn,
 };
 use crate::api::SourceId;
 
@@ -116,6 +116,12 @@ pub const SOURCES: &[SourceSpec] = &[
     longhorn::Attachment::SPEC,
     cnpg::Cluster::SPEC,
     Pod::CNPG,
+    backup::VeleroBackup::SPEC,
+    backup::VeleroRestore::SPEC,
+    backup::LonghornBackup::SPEC,
+    backup::LonghornSystemBackup::SPEC,
+    backup::LonghornSystemRestore::SPEC,
+    backup::CnpgBackup::SPEC,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

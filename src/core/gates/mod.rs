@@ -5,6 +5,7 @@
 //! one line here.
 
 mod attachments;
+mod backups;
 mod control;
 mod control_plane;
 mod coredns_hpa;
@@ -89,6 +90,7 @@ pub const GATES: &[GateSpec] = &[
     disruption_budgets::GATE,
     workloads::GATE,
     databases::GATE,
+    backups::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];

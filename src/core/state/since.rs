@@ -43,6 +43,10 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::DatabasePrimaryCannotMove,
     Reason::DatabasePrimaryOnTarget,
     Reason::DatabaseGoesDown,
+    Reason::RestoreRunning,
+    Reason::BackupRunning,
+    Reason::BackupPodOnTarget,
+    Reason::LonghornWorkOnTarget,
 ];
 
 /// Whether a finding is about the cluster: whichever node is asked about, it is the same.

@@ -60,6 +60,9 @@ pub fn register_longhorn(store: &mut Store, now: Timestamp) {
         ("Setting", "settings"),
         ("InstanceManager", "instancemanagers"),
         ("VolumeAttachment", "volumeattachments"),
+        ("Backup", "backups"),
+        ("SystemBackup", "systembackups"),
+        ("SystemRestore", "systemrestores"),
     ] {
         let mut kind = kind(name, resource);
         "longhorn.io".clone_into(&mut kind.group);

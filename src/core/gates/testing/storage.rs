@@ -12,6 +12,12 @@ pub(super) fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]
         SourceId::LonghornNodes => facts.longhorn_nodes = known(documents),
         SourceId::LonghornInstanceManagers => facts.longhorn_instance_managers = known(documents),
         SourceId::LonghornAttachments => facts.longhorn_attachments = known(documents),
+        SourceId::VeleroBackups => facts.velero_backups = known(documents),
+        SourceId::VeleroRestores => facts.velero_restores = known(documents),
+        SourceId::LonghornBackups => facts.longhorn_backups = known(documents),
+        SourceId::LonghornSystemBackups => facts.longhorn_system_backups = known(documents),
+        SourceId::LonghornSystemRestores => facts.longhorn_system_restores = known(documents),
+        SourceId::CnpgBackups => facts.cnpg_backups = known(documents),
         other => unreachable!("{other} has no documents"),
     }
 }

@@ -13,7 +13,7 @@ use crate::harness::longhorn::Volume;
 use crate::harness::{Cluster, wait};
 
 /// What a person saves, one file each.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 24] = [
     "nodes",
     "leases",
     "daemonsets",
@@ -33,6 +33,9 @@ const KINDS: [&str; 21] = [
     "nodes.longhorn.io",
     "instancemanagers.longhorn.io",
     "volumeattachments.longhorn.io",
+    "backups.longhorn.io",
+    "systembackups.longhorn.io",
+    "systemrestores.longhorn.io",
     "volumeattachments",
     "configmaps",
 ];

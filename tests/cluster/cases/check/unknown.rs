@@ -32,7 +32,7 @@ const VOLUMES: Row = Row {
     name: "check::volumes_forbidden",
     resource: "volumes",
     source: "longhorn-volumes",
-    gates: &["longhorn-volumes", "longhorn-system"],
+    gates: &["longhorn-volumes", "longhorn-system", "backups"],
 };
 const AUTOSCALERS: Row = Row {
     name: "check::autoscalers_forbidden",
@@ -55,13 +55,13 @@ const ROWS: &[Row] = &[
         name: "check::replicas_forbidden",
         resource: "replicas",
         source: "longhorn-replicas",
-        gates: &["longhorn-volumes", "longhorn-system"],
+        gates: &["longhorn-volumes", "longhorn-system", "backups"],
     },
     Row {
         name: "check::engines_forbidden",
         resource: "engines",
         source: "longhorn-engines",
-        gates: &["longhorn-volumes", "longhorn-system"],
+        gates: &["longhorn-volumes", "longhorn-system", "backups"],
     },
     Row {
         name: "check::longhorn_nodes_forbidden",
@@ -79,8 +79,9 @@ const ROWS: &[Row] = &[
         name: "check::longhorn_attachments_forbidden",
         resource: "volumeattachments",
         source: "longhorn-attachments",
-        gates: &["longhorn-system"],
+        gates: &["longhorn-system", "backups"],
     },
+    Row { name: "check::backups_forbidden", resource: "backups", source: "longhorn-backups", gates: &["backups"] },
     Row {
         name: "check::services_forbidden",
         resource: "services",
@@ -110,7 +111,7 @@ const ROWS: &[Row] = &[
         name: "check::pods_forbidden",
         resource: "pods",
         source: "target-pods",
-        gates: &["disruption-budgets", "workloads"],
+        gates: &["disruption-budgets", "workloads", "backups"],
     },
     Row {
         name: "check::budgets_forbidden",
