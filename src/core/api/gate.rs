@@ -111,6 +111,8 @@ names! {
         Databases = "databases",
         /// No backup or restore runs on what the node holds.
         Backups = "backups",
+        /// Virtual machines of KubeVirt on the node can move, or may stop.
+        VirtualMachines = "virtual-machines",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

@@ -237,6 +237,20 @@ names! {
         /// Longhorn copies or cleans up data of a volume on the target.
         LonghornWorkOnTarget = "LonghornWorkOnTarget",
 
+        // virtual-machines
+        /// A virtual machine on the target may only leave it running, and cannot.
+        VirtualMachineCannotMove = "VirtualMachineCannotMove",
+        /// A virtual machine is being moved from or to the target.
+        VirtualMachineMigrating = "VirtualMachineMigrating",
+        /// A virtual machine on the target is starting or ending.
+        VirtualMachineInTransition = "VirtualMachineInTransition",
+        /// A virtual machine is still on the drained node.
+        VirtualMachineOnTarget = "VirtualMachineOnTarget",
+        /// A virtual machine on the target is stopped by the drain.
+        VirtualMachineStops = "VirtualMachineStops",
+        /// A virtual machine on the target waits for something outside of KubeVirt to move it.
+        VirtualMachineMovedByOthers = "VirtualMachineMovedByOthers",
+
         // control-plane
         /// An expected API server does not answer that it is ready.
         APIServerNotReady = "APIServerNotReady",

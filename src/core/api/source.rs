@@ -67,6 +67,12 @@ names! {
         LonghornSystemRestores = "longhorn-system-restores",
         /// `backups.postgresql.cnpg.io`.
         CnpgBackups = "cnpg-backups",
+        /// `virtualmachineinstances.kubevirt.io`.
+        VirtualMachineInstances = "virtual-machine-instances",
+        /// `virtualmachineinstancemigrations.kubevirt.io`.
+        VirtualMachineMigrations = "virtual-machine-migrations",
+        /// `kubevirts.kubevirt.io`: the configuration of KubeVirt.
+        KubeVirts = "kubevirts",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.

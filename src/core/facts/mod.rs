@@ -12,6 +12,7 @@ mod daemon_set;
 mod deployment;
 mod endpoint_slice;
 mod horizontal_pod_autoscaler;
+pub mod kubevirt;
 mod kured_pod;
 mod lease;
 pub mod longhorn;
@@ -115,6 +116,12 @@ pub struct Facts {
     pub longhorn_system_restores: Listed<backup::LonghornSystemRestore>,
     /// `backups.postgresql.cnpg.io`.
     pub cnpg_backups: Listed<backup::CnpgBackup>,
+    /// `virtualmachineinstances.kubevirt.io`.
+    pub virtual_machine_instances: Listed<kubevirt::Instance>,
+    /// `virtualmachineinstancemigrations.kubevirt.io`.
+    pub virtual_machine_migrations: Listed<kubevirt::Migration>,
+    /// `kubevirts.kubevirt.io`: the configuration of KubeVirt.
+    pub kubevirts: Listed<kubevirt::KubeVirt>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -167,6 +174,9 @@ impl Facts {
         self.longhorn_system_backups = from.list(&backup::LonghornSystemBackup::SPEC);
         self.longhorn_system_restores = from.list(&backup::LonghornSystemRestore::SPEC);
         self.cnpg_backups = from.list(&backup::CnpgBackup::SPEC);
+        self.virtual_machine_instances = from.list(&kubevirt::Instance::SPEC);
+        self.virtual_machine_migrations = from.list(&kubevirt::Migration::SPEC);
+        self.kubevirts = from.list(&kubevirt::KubeVirt::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

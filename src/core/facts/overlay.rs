@@ -62,6 +62,9 @@ impl Facts {
             longhorn_system_backups,
             longhorn_system_restores,
             cnpg_backups,
+            virtual_machine_instances,
+            virtual_machine_migrations,
+            kubevirts,
             volume_attachments,
             config_maps,
             maintenances,
@@ -100,6 +103,9 @@ impl Facts {
         renew(&mut self.longhorn_system_backups, longhorn_system_backups);
         renew(&mut self.longhorn_system_restores, longhorn_system_restores);
         renew(&mut self.cnpg_backups, cnpg_backups);
+        renew(&mut self.virtual_machine_instances, virtual_machine_instances);
+        renew(&mut self.virtual_machine_migrations, virtual_machine_migrations);
+        renew(&mut self.kubevirts, kubevirts);
         renew(&mut self.volume_attachments, volume_attachments);
         renew(&mut self.config_maps, config_maps);
         renew(&mut self.maintenances, maintenances);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, KuredPod, Lease,
     Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, backup, cnpg, longhorn,
+    VolumeAttachment, backup, cnpg, kubevirt, longhorn,
 };
 use crate::api::SourceId;
 
@@ -122,6 +122,9 @@ pub const SOURCES: &[SourceSpec] = &[
     backup::LonghornSystemBackup::SPEC,
     backup::LonghornSystemRestore::SPEC,
     backup::CnpgBackup::SPEC,
+    kubevirt::Instance::SPEC,
+    kubevirt::Migration::SPEC,
+    kubevirt::KubeVirt::SPEC,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

@@ -37,6 +37,7 @@ mod target;
 #[cfg(test)]
 pub(crate) mod testing;
 mod verdict;
+mod virtual_machines;
 mod window;
 mod workloads;
 
@@ -91,6 +92,7 @@ pub const GATES: &[GateSpec] = &[
     workloads::GATE,
     databases::GATE,
     backups::GATE,
+    virtual_machines::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];

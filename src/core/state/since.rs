@@ -47,6 +47,12 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::BackupRunning,
     Reason::BackupPodOnTarget,
     Reason::LonghornWorkOnTarget,
+    Reason::VirtualMachineCannotMove,
+    Reason::VirtualMachineMigrating,
+    Reason::VirtualMachineInTransition,
+    Reason::VirtualMachineOnTarget,
+    Reason::VirtualMachineStops,
+    Reason::VirtualMachineMovedByOthers,
 ];
 
 /// Whether a finding is about the cluster: whichever node is asked about, it is the same.

@@ -18,6 +18,9 @@ pub(super) fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]
         SourceId::LonghornSystemBackups => facts.longhorn_system_backups = known(documents),
         SourceId::LonghornSystemRestores => facts.longhorn_system_restores = known(documents),
         SourceId::CnpgBackups => facts.cnpg_backups = known(documents),
+        SourceId::VirtualMachineInstances => facts.virtual_machine_instances = known(documents),
+        SourceId::VirtualMachineMigrations => facts.virtual_machine_migrations = known(documents),
+        SourceId::KubeVirts => facts.kubevirts = known(documents),
         other => unreachable!("{other} has no documents"),
     }
 }
