@@ -182,7 +182,7 @@ fn databases<'a>(draft: &mut Draft<'a>, input: &'a GateInput<'a>) -> bool {
             let place = pod.node_name.as_deref().is_none_or(|node| node == input.target);
             of && namespace && place && !pod.is_finished()
         };
-        if pods.iter().any(|pod| here(pod)) {
+        if pods.iter().any(here) {
             let about = format!(" of PostgreSQL cluster {}/{}", backup.metadata.namespace, backup.subject);
             let (metadata, progress) = (&backup.metadata, &backup.progress);
             let (kind, maker, field, reason) = ("Backup", "CloudNativePG", "status.phase", Reason::BackupRunning);

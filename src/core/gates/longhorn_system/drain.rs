@@ -81,7 +81,7 @@ fn is_counted(system: &System<'_>, replica: &Replica) -> bool {
     let manager = |one: &&&crate::facts::longhorn::InstanceManager| {
         one.node == replica.node && one.kind != "engine" && one.state == "running" && system.is_protected(one)
     };
-    system.nodes.is_schedulable(&replica.node) && system.managers.items.iter().any(|one| manager(&&one))
+    system.nodes.is_schedulable(&replica.node) && system.managers.items.iter().any(|one| manager(&one))
 }
 
 /// The good copies of a volume that are not on the target.

@@ -51,7 +51,7 @@ pub(super) struct System<'a> {
     ignored: BTreeSet<&'a str>,
 }
 
-fn nothing<'a, T>(list: Option<List<'a, T>>) -> List<'a, T> {
+fn nothing<T>(list: Option<List<'_, T>>) -> List<'_, T> {
     list.unwrap_or(List { items: Vec::new(), complete: false })
 }
 
