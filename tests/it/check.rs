@@ -117,7 +117,7 @@ fn a_dump_that_lacks_or_refuses_something_is_never_clear() {
 #[test]
 fn every_file_of_the_dump_counts() {
     // What no gate of moment `start` reads for a healthy cluster, or what an absent kind answers for.
-    let not_needed = ["settings.longhorn.io.yaml", "deployments.yaml", "poddisruptionbudgets.yaml"];
+    let not_needed = ["deployments.yaml"];
     for entry in fs::read_dir(crate::support::root().join(DUMP)).expect("the dump") {
         let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
         if not_needed.contains(&name.as_str()) {

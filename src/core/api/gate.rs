@@ -99,6 +99,8 @@ names! {
         CorednsHpa = "coredns-hpa",
         /// Longhorn's volumes are whole and stay reachable.
         LonghornVolumes = "longhorn-volumes",
+        /// What Longhorn runs on is whole, and it will let the node be drained.
+        LonghornSystem = "longhorn-system",
         /// No stale VolumeAttachment.
         Attachments = "attachments",
         /// No budget keeps a pod on the node for ever.
@@ -115,6 +117,10 @@ names! {
         Gitops = "gitops",
         /// No alert fires.
         Alerts = "alerts",
+        /// No backup or restore runs on what the node holds.
+        Backups = "backups",
+        /// Virtual machines of KubeVirt on the node can move, or may stop.
+        VirtualMachines = "virtual-machines",
         /// API servers and etcd quorum.
         ControlPlane = "control-plane",
         /// Every API server reaches every kubelet.

@@ -163,6 +163,30 @@ names! {
         /// A volume of Longhorn's data engine v2 has its engine or a replica on the target.
         LonghornDataEngineV2OnTarget = "LonghornDataEngineV2OnTarget",
 
+        // longhorn-system
+        /// Longhorn says that one of its nodes is not Ready, or lacks one that holds data.
+        LonghornNodeNotReady = "LonghornNodeNotReady",
+        /// A node has no running instance manager, or one that does not run holds instances.
+        LonghornInstanceManagerNotRunning = "LonghornInstanceManagerNotRunning",
+        /// An instance manager of a node that is gone, or one that lists an engine that is not attached there.
+        LonghornInstanceManagerOrphaned = "LonghornInstanceManagerOrphaned",
+        /// A disk of Longhorn is not Ready.
+        LonghornDiskNotReady = "LonghornDiskNotReady",
+        /// A node or disk takes no new replica although it may.
+        LonghornNotSchedulable = "LonghornNotSchedulable",
+        /// Replicas are being moved away from a node or disk.
+        LonghornEvicting = "LonghornEvicting",
+        /// Longhorn would keep the node from being drained.
+        LonghornDrainRefused = "LonghornDrainRefused",
+        /// A volume is attached to the target by hand, which nothing moves.
+        LonghornManuallyAttached = "LonghornManuallyAttached",
+        /// The cordon alone makes Longhorn move replicas away.
+        LonghornCordonMovesReplicas = "LonghornCordonMovesReplicas",
+        /// What serves a shared volume is not running.
+        LonghornShareNotRunning = "LonghornShareNotRunning",
+        /// What serves a shared volume runs on the target.
+        LonghornShareOnTarget = "LonghornShareOnTarget",
+
         // attachments
         /// A VolumeAttachment names a node that is gone, is stuck in deletion, or is one of two for a volume.
         VolumeAttachmentStale = "VolumeAttachmentStale",
@@ -236,6 +260,30 @@ names! {
         // alerts
         /// An alert fires.
         AlertFiring = "AlertFiring",
+
+        // backups
+        /// A restore is at work on what the target holds.
+        RestoreRunning = "RestoreRunning",
+        /// A backup is at work on what the target holds.
+        BackupRunning = "BackupRunning",
+        /// A pod that moves data for a backup or restore runs on the target.
+        BackupPodOnTarget = "BackupPodOnTarget",
+        /// Longhorn copies or cleans up data of a volume on the target.
+        LonghornWorkOnTarget = "LonghornWorkOnTarget",
+
+        // virtual-machines
+        /// A virtual machine on the target may only leave it running, and cannot.
+        VirtualMachineCannotMove = "VirtualMachineCannotMove",
+        /// A virtual machine is being moved from or to the target.
+        VirtualMachineMigrating = "VirtualMachineMigrating",
+        /// A virtual machine on the target is starting or ending.
+        VirtualMachineInTransition = "VirtualMachineInTransition",
+        /// A virtual machine is still on the drained node.
+        VirtualMachineOnTarget = "VirtualMachineOnTarget",
+        /// A virtual machine on the target is stopped by the drain.
+        VirtualMachineStops = "VirtualMachineStops",
+        /// A virtual machine on the target waits for something outside of KubeVirt to move it.
+        VirtualMachineMovedByOthers = "VirtualMachineMovedByOthers",
 
         // control-plane
         /// An expected API server does not answer that it is ready.

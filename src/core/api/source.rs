@@ -45,6 +45,12 @@ names! {
         LonghornEngines = "longhorn-engines",
         /// `settings.longhorn.io`.
         LonghornSettings = "longhorn-settings",
+        /// `nodes.longhorn.io`.
+        LonghornNodes = "longhorn-nodes",
+        /// `instancemanagers.longhorn.io`.
+        LonghornInstanceManagers = "longhorn-instance-managers",
+        /// `volumeattachments.longhorn.io`, not those of `storage.k8s.io`.
+        LonghornAttachments = "longhorn-attachments",
         /// `clusters.postgresql.cnpg.io`.
         CnpgClusters = "cnpg-clusters",
         /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
@@ -61,6 +67,24 @@ names! {
         FluxKustomizations = "flux-kustomizations",
         /// `helmreleases.helm.toolkit.fluxcd.io`.
         FluxHelmReleases = "flux-helm-releases",
+        /// `backups.velero.io`.
+        VeleroBackups = "velero-backups",
+        /// `restores.velero.io`.
+        VeleroRestores = "velero-restores",
+        /// `backups.longhorn.io`.
+        LonghornBackups = "longhorn-backups",
+        /// `systembackups.longhorn.io`.
+        LonghornSystemBackups = "longhorn-system-backups",
+        /// `systemrestores.longhorn.io`.
+        LonghornSystemRestores = "longhorn-system-restores",
+        /// `backups.postgresql.cnpg.io`.
+        CnpgBackups = "cnpg-backups",
+        /// `virtualmachineinstances.kubevirt.io`.
+        VirtualMachineInstances = "virtual-machine-instances",
+        /// `virtualmachineinstancemigrations.kubevirt.io`.
+        VirtualMachineMigrations = "virtual-machine-migrations",
+        /// `kubevirts.kubevirt.io`: the configuration of KubeVirt.
+        KubeVirts = "kubevirts",
         /// VolumeAttachments of `storage.k8s.io`.
         VolumeAttachments = "volume-attachments",
         /// ConfigMaps in maint's namespace: halt and state.

@@ -3,6 +3,8 @@
 //! What its controllers always write (no `omitempty` in longhorn-manager's types) must be there; maps, lists and
 //! what younger releases added may be null or missing.
 
+mod system;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -10,6 +12,8 @@ use jiff::Timestamp;
 use super::source::{Namespaces, Source, SourceSpec};
 use super::{Condition, Fields, Malformed, Metadata};
 use crate::api::SourceId;
+
+pub use system::{Attachment, Disk, InstanceManager, Node, Ticket};
 
 const fn spec(id: SourceId, kind: &'static str, resource: &'static str) -> SourceSpec {
     SourceSpec {
@@ -42,6 +46,8 @@ pub struct Volume {
     pub data_layout: String,
     /// `spec.Standby`: a disaster-recovery volume; absent means false.
     pub standby: bool,
+    /// `spec.replicaSoftAntiAffinity`: enabled, disabled or ignored (the setting of that name counts); empty before 1.4.
+    pub soft_anti_affinity: String,
     /// `spec.migrationNodeID`; empty when not migrating.
     pub migration_node: String,
     /// `status.state`
@@ -54,6 +60,8 @@ pub struct Volume {
     pub last_degraded_at: Option<Timestamp>,
     /// `status.switchoverState` (1.12); empty when idle.
     pub switchover_state: String,
+    /// `status.shareState` of a shared (rwx) volume: running, starting, stopping, stopped, error or unknown; empty for others.
+    pub share_state: String,
     /// `status.restoreRequired`: it is to be filled from a backup.
     pub restore_required: bool,
     /// `status.expansionRequired`: it grows when it is attached next.
@@ -86,12 +94,14 @@ impl Source for Volume {
             data_engine: text(&spec, "dataEngine")?,
             data_layout,
             standby: spec.optional_bool("Standby")?.unwrap_or(false),
+            soft_anti_affinity: text(&spec, "replicaSoftAntiAffinity")?,
             migration_node: spec.str("migrationNodeID")?.to_owned(),
             state: status.str("state")?.to_owned(),
             robustness: status.str("robustness")?.to_owned(),
             current_node: text(&status, "currentNodeID")?,
             last_degraded_at: status.optional_time("lastDegradedAt")?,
             switchover_state: text(&status, "switchoverState")?,
+            share_state: text(&status, "shareState")?,
             restore_required: status.bool("restoreRequired")?,
             expansion_required: status.bool("expansionRequired")?,
             claim: kubernetes.map_or(Ok(None), claim)?,
@@ -217,6 +227,10 @@ pub struct Engine {
     pub rebuilds: Vec<Rebuild>,
     /// `status.restoreStatus`: addresses that are restoring.
     pub restoring: Vec<String>,
+    /// `status.purgeStatus`: addresses that merge and remove snapshots.
+    pub purging: Vec<String>,
+    /// `status.backupStatus`: names of the backups that are neither complete nor failed.
+    pub backing_up: Vec<String>,
 }
 
 /// One entry of `status.rebuildStatus`.
@@ -249,6 +263,18 @@ impl Source for Engine {
                 restoring.push(address.to_owned());
             }
         }
+        let mut purging = Vec::new();
+        for (address, entry) in status.members("purgeStatus")? {
+            if entry.bool("isPurging")? {
+                purging.push(address.to_owned());
+            }
+        }
+        let mut backing_up = Vec::new();
+        for (name, entry) in status.members("backupStatus")? {
+            if !matches!(entry.optional_str("state")?, Some("complete" | "error")) {
+                backing_up.push(name.to_owned());
+            }
+        }
         Ok(Self {
             metadata: Metadata::of(root)?,
             volume: root.object("spec")?.str("volumeName")?.to_owned(),
@@ -259,6 +285,8 @@ impl Source for Engine {
             is_expanding: status.optional_bool("isExpanding")?,
             rebuilds,
             restoring,
+            purging,
+            backing_up,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! One file per kind: its type, how it is decoded, and its row of [`SOURCES`].
 
 mod alert;
+pub mod backup;
 mod cilium_node;
 pub mod cnpg;
 mod common;
@@ -15,6 +16,7 @@ mod endpoint_slice;
 pub mod flux;
 mod horizontal_pod_autoscaler;
 mod job;
+pub mod kubevirt;
 mod kured_pod;
 mod lease;
 pub mod longhorn;
@@ -102,6 +104,12 @@ pub struct Facts {
     pub longhorn_engines: Listed<longhorn::Engine>,
     /// Longhorn's settings.
     pub longhorn_settings: Listed<longhorn::Setting>,
+    /// Longhorn's nodes.
+    pub longhorn_nodes: Listed<longhorn::Node>,
+    /// Longhorn's instance managers.
+    pub longhorn_instance_managers: Listed<longhorn::InstanceManager>,
+    /// Longhorn's own attachments.
+    pub longhorn_attachments: Listed<longhorn::Attachment>,
     /// `clusters.postgresql.cnpg.io`.
     pub cnpg_clusters: Listed<cnpg::Cluster>,
     /// The pods of CloudNativePG, on all nodes. Read only where there is a cluster.
@@ -118,6 +126,24 @@ pub struct Facts {
     pub flux_kustomizations: Listed<flux::Kustomization>,
     /// `helmreleases.helm.toolkit.fluxcd.io`.
     pub flux_helm_releases: Listed<flux::HelmRelease>,
+    /// `backups.velero.io`.
+    pub velero_backups: Listed<backup::VeleroBackup>,
+    /// `restores.velero.io`.
+    pub velero_restores: Listed<backup::VeleroRestore>,
+    /// `backups.longhorn.io`.
+    pub longhorn_backups: Listed<backup::LonghornBackup>,
+    /// `systembackups.longhorn.io`.
+    pub longhorn_system_backups: Listed<backup::LonghornSystemBackup>,
+    /// `systemrestores.longhorn.io`.
+    pub longhorn_system_restores: Listed<backup::LonghornSystemRestore>,
+    /// `backups.postgresql.cnpg.io`.
+    pub cnpg_backups: Listed<backup::CnpgBackup>,
+    /// `virtualmachineinstances.kubevirt.io`.
+    pub virtual_machine_instances: Listed<kubevirt::Instance>,
+    /// `virtualmachineinstancemigrations.kubevirt.io`.
+    pub virtual_machine_migrations: Listed<kubevirt::Migration>,
+    /// `kubevirts.kubevirt.io`: the configuration of KubeVirt.
+    pub kubevirts: Listed<kubevirt::KubeVirt>,
     /// VolumeAttachments.
     pub volume_attachments: Listed<VolumeAttachment>,
     /// maint's ConfigMaps.
@@ -161,6 +187,9 @@ impl Facts {
         self.longhorn_replicas = from.list(&longhorn::Replica::SPEC);
         self.longhorn_engines = from.list(&longhorn::Engine::SPEC);
         self.longhorn_settings = from.list(&longhorn::Setting::SPEC);
+        self.longhorn_nodes = from.list(&longhorn::Node::SPEC);
+        self.longhorn_instance_managers = from.list(&longhorn::InstanceManager::SPEC);
+        self.longhorn_attachments = from.list(&longhorn::Attachment::SPEC);
         self.cnpg_clusters = from.list(&cnpg::Cluster::SPEC);
         self.cnpg_pods = from.list(&Pod::CNPG);
         self.network_agent_pods = from.list(&Pod::NETWORK_AGENTS);
@@ -169,6 +198,15 @@ impl Facts {
         self.jobs = from.list(&Job::SPEC);
         self.flux_kustomizations = from.list(&flux::Kustomization::SPEC);
         self.flux_helm_releases = from.list(&flux::HelmRelease::SPEC);
+        self.velero_backups = from.list(&backup::VeleroBackup::SPEC);
+        self.velero_restores = from.list(&backup::VeleroRestore::SPEC);
+        self.longhorn_backups = from.list(&backup::LonghornBackup::SPEC);
+        self.longhorn_system_backups = from.list(&backup::LonghornSystemBackup::SPEC);
+        self.longhorn_system_restores = from.list(&backup::LonghornSystemRestore::SPEC);
+        self.cnpg_backups = from.list(&backup::CnpgBackup::SPEC);
+        self.virtual_machine_instances = from.list(&kubevirt::Instance::SPEC);
+        self.virtual_machine_migrations = from.list(&kubevirt::Migration::SPEC);
+        self.kubevirts = from.list(&kubevirt::KubeVirt::SPEC);
         self.volume_attachments = from.list(&VolumeAttachment::SPEC);
         self.config_maps = from.list(&ConfigMap::SPEC);
         self.maintenances = from.list(&Maintenance::SPEC);

@@ -51,6 +51,9 @@ impl Facts {
             longhorn_replicas,
             longhorn_engines,
             longhorn_settings,
+            longhorn_nodes,
+            longhorn_instance_managers,
+            longhorn_attachments,
             cnpg_clusters,
             cnpg_pods,
             network_agent_pods,
@@ -59,6 +62,15 @@ impl Facts {
             jobs,
             flux_kustomizations,
             flux_helm_releases,
+            velero_backups,
+            velero_restores,
+            longhorn_backups,
+            longhorn_system_backups,
+            longhorn_system_restores,
+            cnpg_backups,
+            virtual_machine_instances,
+            virtual_machine_migrations,
+            kubevirts,
             volume_attachments,
             config_maps,
             maintenances,
@@ -87,6 +99,9 @@ impl Facts {
         renew(&mut self.longhorn_replicas, longhorn_replicas);
         renew(&mut self.longhorn_engines, longhorn_engines);
         renew(&mut self.longhorn_settings, longhorn_settings);
+        renew(&mut self.longhorn_nodes, longhorn_nodes);
+        renew(&mut self.longhorn_instance_managers, longhorn_instance_managers);
+        renew(&mut self.longhorn_attachments, longhorn_attachments);
         renew(&mut self.cnpg_clusters, cnpg_clusters);
         renew(&mut self.cnpg_pods, cnpg_pods);
         renew(&mut self.network_agent_pods, network_agent_pods);
@@ -95,6 +110,15 @@ impl Facts {
         renew(&mut self.jobs, jobs);
         renew(&mut self.flux_kustomizations, flux_kustomizations);
         renew(&mut self.flux_helm_releases, flux_helm_releases);
+        renew(&mut self.velero_backups, velero_backups);
+        renew(&mut self.velero_restores, velero_restores);
+        renew(&mut self.longhorn_backups, longhorn_backups);
+        renew(&mut self.longhorn_system_backups, longhorn_system_backups);
+        renew(&mut self.longhorn_system_restores, longhorn_system_restores);
+        renew(&mut self.cnpg_backups, cnpg_backups);
+        renew(&mut self.virtual_machine_instances, virtual_machine_instances);
+        renew(&mut self.virtual_machine_migrations, virtual_machine_migrations);
+        renew(&mut self.kubevirts, kubevirts);
         renew(&mut self.volume_attachments, volume_attachments);
         renew(&mut self.config_maps, config_maps);
         renew(&mut self.maintenances, maintenances);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     CiliumNode, ConfigMap, DaemonSet, Deployment, EndpointSlice, Fields, HorizontalPodAutoscaler, Item, Job, KuredPod,
     Lease, Maintenance, MaintenanceReport, Malformed, Node, Pod, PodDisruptionBudget, ReplicaSet, Service, StatefulSet,
-    VolumeAttachment, cnpg, flux, longhorn, upgrade,
+    VolumeAttachment, backup, cnpg, flux, kubevirt, longhorn, upgrade,
 };
 use crate::api::SourceId;
 
@@ -113,6 +113,9 @@ pub const SOURCES: &[SourceSpec] = &[
     longhorn::Replica::SPEC,
     longhorn::Engine::SPEC,
     longhorn::Setting::SPEC,
+    longhorn::Node::SPEC,
+    longhorn::InstanceManager::SPEC,
+    longhorn::Attachment::SPEC,
     cnpg::Cluster::SPEC,
     Pod::CNPG,
     Pod::NETWORK_AGENTS,
@@ -121,6 +124,15 @@ pub const SOURCES: &[SourceSpec] = &[
     Job::SPEC,
     flux::Kustomization::SPEC,
     flux::HelmRelease::SPEC,
+    backup::VeleroBackup::SPEC,
+    backup::VeleroRestore::SPEC,
+    backup::LonghornBackup::SPEC,
+    backup::LonghornSystemBackup::SPEC,
+    backup::LonghornSystemRestore::SPEC,
+    backup::CnpgBackup::SPEC,
+    kubevirt::Instance::SPEC,
+    kubevirt::Migration::SPEC,
+    kubevirt::KubeVirt::SPEC,
     VolumeAttachment::SPEC,
     ConfigMap::SPEC,
     Maintenance::SPEC,

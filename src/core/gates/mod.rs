@@ -6,6 +6,7 @@
 
 mod alerts;
 mod attachments;
+mod backups;
 pub(crate) mod clocks;
 mod control;
 mod control_plane;
@@ -24,6 +25,8 @@ mod gitops;
 mod kubelet_reachability;
 mod kured;
 mod listing;
+mod longhorn_settings;
+mod longhorn_system;
 mod longhorn_volumes;
 #[cfg(test)]
 mod mutation;
@@ -39,6 +42,7 @@ mod target;
 pub(crate) mod testing;
 mod upgrades;
 mod verdict;
+mod virtual_machines;
 mod window;
 mod workloads;
 
@@ -88,6 +92,7 @@ pub const GATES: &[GateSpec] = &[
     coredns_spread::GATE,
     coredns_hpa::GATE,
     longhorn_volumes::GATE,
+    longhorn_system::GATE,
     attachments::GATE,
     disruption_budgets::GATE,
     workloads::GATE,
@@ -96,6 +101,8 @@ pub const GATES: &[GateSpec] = &[
     upgrades::GATE,
     gitops::GATE,
     alerts::GATE,
+    backups::GATE,
+    virtual_machines::GATE,
     control_plane::GATE,
     kubelet_reachability::GATE,
 ];

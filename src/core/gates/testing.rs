@@ -1,5 +1,6 @@
 //! Builders for the tables of the gates: a healthy cluster of three nodes that each row bends in one place.
 
+pub(crate) mod longhorn;
 mod spoil;
 mod storage;
 
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 pub(crate) use self::spoil::{mutations, survivors};
 pub(crate) use self::storage::{
-    LonghornDocuments, longhorn_engine, longhorn_healthy, longhorn_replica, longhorn_volume, volume_attachment,
+    LonghornDocuments, longhorn_engine, longhorn_healthy, longhorn_replica, longhorn_setting, longhorn_volume,
+    volume_attachment,
 };
 pub(crate) use super::draft::sentence;
 use super::{GateInput, GateSpec, RunContext};

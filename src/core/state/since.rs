@@ -26,6 +26,10 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::LonghornLastReplicaOnTarget,
     Reason::LonghornDetachedReplicaOnTarget,
     Reason::LonghornDataEngineV2OnTarget,
+    Reason::LonghornDrainRefused,
+    Reason::LonghornManuallyAttached,
+    Reason::LonghornCordonMovesReplicas,
+    Reason::LonghornShareOnTarget,
     Reason::VolumeAttachmentRemaining,
     Reason::DisruptionBudgetsOverlap,
     Reason::DisruptionBudgetPermanent,
@@ -41,6 +45,16 @@ const ABOUT_THE_TARGET: &[Reason] = &[
     Reason::DatabaseGoesDown,
     Reason::NetworkAgentJustReady,
     Reason::NetworkAgentPinnedToTarget,
+    Reason::RestoreRunning,
+    Reason::BackupRunning,
+    Reason::BackupPodOnTarget,
+    Reason::LonghornWorkOnTarget,
+    Reason::VirtualMachineCannotMove,
+    Reason::VirtualMachineMigrating,
+    Reason::VirtualMachineInTransition,
+    Reason::VirtualMachineOnTarget,
+    Reason::VirtualMachineStops,
+    Reason::VirtualMachineMovedByOthers,
 ];
 
 /// Whether a finding is about the cluster: whichever node is asked about, it is the same.

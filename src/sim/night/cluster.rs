@@ -19,6 +19,11 @@ pub fn healthy(inner: &mut Inner, seed: u64, now: Timestamp) {
     let mut objects: Vec<Value> = Vec::new();
     objects.extend(fixture::volume("data", &["n2", "n1"], now));
     objects.extend(fixture::volume("logs", &["n3", "n2"], now));
+    let attached: [(&str, &[&str]); 3] = [("n1", &[]), ("n2", &["data-e-0"]), ("n3", &["logs-e-0"])];
+    for (node, engines) in attached {
+        objects.extend(fixture::longhorn_node(node, engines, now));
+    }
+    objects.extend([fixture::longhorn_attachment("data", "n2"), fixture::longhorn_attachment("logs", "n3")]);
     objects.push(
         json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Setting", "value": "block-if-contains-last-replica",
         "metadata": {"name": "node-drain-policy", "namespace": fixture::LONGHORN_NAMESPACE}}),

@@ -59,6 +59,10 @@ pub fn register_longhorn(store: &mut Store, now: Timestamp) {
         ("Node", "nodes"),
         ("Setting", "settings"),
         ("InstanceManager", "instancemanagers"),
+        ("VolumeAttachment", "volumeattachments"),
+        ("Backup", "backups"),
+        ("SystemBackup", "systembackups"),
+        ("SystemRestore", "systemrestores"),
     ] {
         let mut kind = kind(name, resource);
         "longhorn.io".clone_into(&mut kind.group);
@@ -71,6 +75,42 @@ pub fn register_longhorn(store: &mut Store, now: Timestamp) {
 
 /// Longhorn's namespace.
 pub const LONGHORN_NAMESPACE: &str = "longhorn-system";
+
+/// A node of Longhorn with one disk, its running instance manager with these engines, and the budget of that.
+#[must_use]
+pub fn longhorn_node(name: &str, engines: &[&str], now: Timestamp) -> Vec<Value> {
+    let since = crate::store::object::seconds(now);
+    let good =
+        |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": since});
+    let manager = format!("instance-manager-{name}");
+    let engines: serde_json::Map<String, Value> =
+        engines.iter().map(|engine| ((*engine).to_owned(), json!({"status": {"state": "running"}}))).collect();
+    vec![
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Node",
+            "metadata": {"name": name, "namespace": LONGHORN_NAMESPACE},
+            "spec": {"name": name, "allowScheduling": true, "evictionRequested": false, "disks": {"default": {
+                "path": "/var/lib/longhorn/", "allowScheduling": true, "evictionRequested": false}}},
+            "status": {"autoEvicting": false, "conditions": [good("Ready"), good("Schedulable")], "diskStatus": {"default": {
+                "diskUUID": format!("disk-{name}"), "conditions": [good("Ready"), good("Schedulable")]}}}}),
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "InstanceManager",
+            "metadata": {"name": manager, "namespace": LONGHORN_NAMESPACE},
+            "spec": {"nodeID": name, "type": "aio", "dataEngine": "v1"},
+            "status": {"currentState": "running", "instanceEngines": engines, "instanceReplicas": {}}}),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": manager, "namespace": LONGHORN_NAMESPACE},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {
+                "longhorn.io/component": "instance-manager", "longhorn.io/node": name}}}}),
+    ]
+}
+
+/// Longhorn's own attachment of a volume, as its CSI driver asks for it.
+#[must_use]
+pub fn longhorn_attachment(volume: &str, node: &str) -> Value {
+    json!({"apiVersion": "longhorn.io/v1beta2", "kind": "VolumeAttachment",
+        "metadata": {"name": volume, "namespace": LONGHORN_NAMESPACE},
+        "spec": {"volume": volume, "attachmentTickets": {"csi": {"id": "csi", "type": "csi-attacher", "nodeID": node}}},
+        "status": {}})
+}
 
 /// A healthy attached volume with a healthy replica on each of `nodes`, and its engine; static, but a test may
 /// edit every part of it.
@@ -109,7 +149,7 @@ pub fn volume(name: &str, nodes: &[&str], now: Timestamp) -> Vec<Value> {
     ];
     found.extend(nodes.iter().map(|node| {
         let spec =
-            json!({"volumeName": name, "nodeID": node, "healthyAt": since, "failedAt": "", "evictionRequested": false});
+            json!({"volumeName": name, "nodeID": node, "diskID": format!("disk-{node}"), "healthyAt": since, "failedAt": "", "evictionRequested": false});
         object("Replica", &replica(node), spec, json!({"currentState": "running"}))
     }));
     found

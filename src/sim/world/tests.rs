@@ -173,6 +173,10 @@ async fn maint_reads_what_the_world_writes() {
         for object in fixture::volume("data", &["n1", "n2"], now) {
             inner.store.seed(object, now).expect("a known kind");
         }
+        for object in fixture::longhorn_node("n1", &["data-e-0"], now) {
+            inner.store.seed(object, now).expect("a known kind");
+        }
+        inner.store.seed(fixture::longhorn_attachment("data", "n1"), now).expect("a known kind");
         inner.store.seed(fixture::autoscaler(now), now).expect("a known kind");
     });
     night.pass(30).await;
@@ -189,6 +193,9 @@ async fn maint_reads_what_the_world_writes() {
         decode::<longhorn::Volume>(inner);
         decode::<longhorn::Replica>(inner);
         decode::<longhorn::Engine>(inner);
+        decode::<longhorn::Node>(inner);
+        decode::<longhorn::InstanceManager>(inner);
+        decode::<longhorn::Attachment>(inner);
     });
 }
 

@@ -125,12 +125,26 @@ impl Longhorn {
                 let made = Parts::new(name, attached, volume, &since);
                 wanted.entry("volumes").or_default().push(made.volume);
                 wanted.entry("engines").or_default().push(made.engine);
+                wanted
+                    .entry("volumeattachments")
+                    .or_default()
+                    .push(attachment(name, if volume == Volume::Faulted { 0 } else { attached }));
                 wanted.entry("replicas").or_default().extend(made.replicas);
             }
             wanted.insert("settings", settings(&state.settings));
         }
         wanted.insert("nodes", (1..=NODES).map(node).collect());
-        wanted.insert("instancemanagers", (1..=NODES).map(instance_manager).collect());
+        let detached: Vec<String> = {
+            let state = self.lock();
+            let faulted = state.volumes.iter().filter(|(_, (volume, _))| *volume == Volume::Faulted);
+            faulted.map(|(name, _)| name.clone()).collect()
+        };
+        wanted.insert("instancemanagers", (1..=NODES).map(|node| instance_manager(node, &detached)).collect());
+        for node in 1..=NODES {
+            client
+                .ensure(&format!("/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"), &budget(node))
+                .await?;
+        }
         for (plural, kind) in KINDS {
             sync(client, plural, kind, wanted.remove(plural).unwrap_or_default()).await?;
         }
@@ -328,15 +342,14 @@ fn node(i: usize) -> Value {
     })
 }
 
-fn instance_manager(i: usize) -> Value {
+fn instance_manager(i: usize, detached: &[String]) -> Value {
     let running = json!({ "status": { "state": "running" } });
-    let engines: BTreeMap<_, _> = VOLUMES
-        .iter()
+    let volumes = || VOLUMES.iter().filter(|(name, _)| !detached.iter().any(|gone| gone == name));
+    let engines: BTreeMap<_, _> = volumes()
         .filter(|(_, attached)| *attached == i)
         .map(|(name, _)| (format!("{name}-e-0"), running.clone()))
         .collect();
-    let replicas: BTreeMap<_, _> = VOLUMES
-        .iter()
+    let replicas: BTreeMap<_, _> = volumes()
         .filter(|(_, attached)| *attached != 0)
         .map(|(name, _)| (replica_name(name, i), running.clone()))
         .collect();
@@ -346,6 +359,26 @@ fn instance_manager(i: usize) -> Value {
         "spec": { "nodeID": node_name(i), "type": "aio", "dataEngine": "v1", "image": "longhorn-instance-manager:test" },
         "status": { "currentState": "running", "ownerID": node_name(i), "ip": format!("10.42.{i}.9"), "instanceEngines": engines, "instanceReplicas": replicas,
             "conditions": [] },
+    })
+}
+
+/// What Longhorn protects an instance manager by. No pod of it runs here, so that it holds nothing.
+fn budget(i: usize) -> Value {
+    let labels = json!({ "longhorn.io/component": "instance-manager", "longhorn.io/node": node_name(i) });
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": { "name": manager_name(i), "namespace": NAMESPACE },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": labels } },
+    })
+}
+
+/// Longhorn's own attachment of a volume, as its CSI driver asks for it; a detached one has no ticket.
+fn attachment(volume: &str, attached: usize) -> Value {
+    let ticket = |node: usize| json!({ "csi": { "id": "csi", "type": "csi-attacher", "nodeID": node_name(node), "generation": 0 } });
+    json!({
+        "metadata": { "name": volume, "namespace": NAMESPACE },
+        "spec": { "volume": volume, "attachmentTickets": if attached == 0 { json!({}) } else { ticket(attached) } },
+        "status": { "attachmentTicketStatuses": {} },
     })
 }
 

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
+use super::super::longhorn_settings::DrainPolicy;
 use super::super::storage::NodeIndex;
-use super::settings::DrainPolicy;
 use super::view::{Copy, Problem, View, places};
 use super::volume::on_gone_nodes;
 use crate::api::{Evidence, Moment, Reason, Status, Strategy};

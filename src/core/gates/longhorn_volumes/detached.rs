@@ -1,7 +1,7 @@
 //! A detached volume: always "unknown" to Longhorn; only its replicas tell the truth.
 
+use super::super::longhorn_settings::DrainPolicy;
 use super::attached::refused_drain;
-use super::settings::DrainPolicy;
 use super::view::{Copy, Problem, View, places};
 use super::volume::on_gone_nodes;
 use crate::api::{Moment, Reason, Status, Strategy};

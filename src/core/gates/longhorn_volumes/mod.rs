@@ -36,7 +36,6 @@
 
 mod attached;
 mod detached;
-mod settings;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -44,11 +43,11 @@ mod volume;
 
 use jiff::Timestamp;
 
+use super::longhorn_settings::LonghornSettings;
 use super::storage::{List, NodeIndex, known_at_start, required};
 use super::{Draft, GateInput, GateSpec, Read};
 use crate::api::{Evidence, Finding, GateId, Moment, Policy, Reason, SourceId, Status};
 use crate::facts::longhorn::Volume;
-use settings::LonghornSettings;
 use view::{Cluster, Problem, View};
 
 /// The row of this gate.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::super::GateInput;
-use super::settings::LonghornSettings;
+use super::super::longhorn_settings::LonghornSettings;
 use super::{List, NodeIndex};
 use crate::api::{Evidence, Moment, Reason, Status};
 use crate::facts::VolumeAttachment;

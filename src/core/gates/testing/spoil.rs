@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, World, alerts, known};
+use super::{Case, World, alerts, known, longhorn};
 use crate::api::{SourceId, Status};
 use crate::facts::Facts;
 use crate::gates::GateSpec;
@@ -121,7 +121,7 @@ fn list_anew(facts: &mut Facts, source: SourceId, documents: &[Value]) {
         SourceId::ConfigMaps => facts.config_maps = known(documents),
         SourceId::Maintenances => facts.maintenances = known(documents),
         SourceId::MaintenanceReports => facts.maintenance_reports = known(documents),
-        SourceId::ApiServers | SourceId::Matrix => unreachable!("{source} has no documents"),
+        other => longhorn::list_anew(facts, other, documents),
     }
 }
 

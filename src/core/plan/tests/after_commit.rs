@@ -7,7 +7,6 @@ use super::table::*;
 use super::world::Scene;
 use crate::api::Phase::{Held, Returning, Settling, Uncordoning, Verifying};
 use crate::api::SourceId;
-use crate::gates::testing::LonghornDocuments;
 
 const POD: &str =
     "add-finalizer cordon evict create-action-pod uncordon mark-proven delete-action-pod remove-finalizer";
@@ -18,11 +17,7 @@ const WARNED: &str = "started:info finished:warning";
 
 /// Longhorn's documents with `pvc-a` degraded and its copy on the target being rebuilt to this percentage.
 fn longhorn(scene: &mut Scene, rebuilt: Option<i64>) {
-    let documents = LonghornDocuments::healthy();
-    *scene.world.of(SourceId::LonghornVolumes) = documents.volumes;
-    *scene.world.of(SourceId::LonghornReplicas) = documents.replicas;
-    *scene.world.of(SourceId::LonghornEngines) = documents.engines;
-    *scene.world.of(SourceId::LonghornSettings) = documents.settings;
+    scene.world.install_longhorn();
     let Some(percent) = rebuilt else { return };
     scene.world.of(SourceId::LonghornVolumes)[0]["status"]["robustness"] = json!("degraded");
     let engine = &mut scene.world.of(SourceId::LonghornEngines)[0]["status"];

@@ -58,7 +58,7 @@ fn labels_settings_and_memory_name_them_and_the_slice_only_adds() {
     named.control_plane.api_servers.insert("vip".to_owned(), "10.0.0.3:6443".to_owned());
     let three =
         [node("s2", true, &["10.0.0.2"]), node("s1", true, &["10.0.0.1", "fd00::1"]), node("w1", false, &["10.0.0.3"])];
-    let rows: [(&str, Facts, &Settings, &[&str]); 9] = [
+    let rows: Vec<(&str, Facts, &Settings, &[&str])> = vec![
         ("labels", facts(&three, &[], &[]), &plain, &["s1 10.0.0.1:6443 on s1", "s2 10.0.0.2:6443 on s2"]),
         (
             "settings win over labels",

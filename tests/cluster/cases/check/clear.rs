@@ -58,6 +58,7 @@ async fn healthy(cluster: Arc<Cluster>) -> Result<()> {
     for (gate, part) in [
         ("coredns-hpa", "HorizontalPodAutoscaler kube-system/coredns scales"),
         ("longhorn-volumes", "all 3 Longhorn volumes are whole (2 attached)"),
+        ("longhorn-system", "all 3 Longhorn nodes are Ready, with what a drain of worker2 needs of them"),
         (
             "control-plane",
             "API servers worker1, worker2, worker3 judged; 2 of 3 etcd voters are healthy without worker2",
@@ -94,8 +95,11 @@ async fn without_longhorn(cluster: Arc<Cluster>) -> Result<()> {
 async fn judge_without_longhorn(cluster: &Cluster) -> Result<()> {
     let answer = check(cluster, &cluster.kubeconfig_path(), &["worker2"]).await?;
     expect_clear(&answer, &[])?;
-    let finding = answer.finding("longhorn-volumes")?;
-    ensure!(finding["status"] == "not-applicable" && finding["reason"] == "NotInstalled", "in {NAMESPACE}: {finding}");
+    for gate in ["longhorn-volumes", "longhorn-system"] {
+        let finding = answer.finding(gate)?;
+        let absent = finding["status"] == "not-applicable" && finding["reason"] == "NotInstalled";
+        ensure!(absent, "in {NAMESPACE}: {finding}");
+    }
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::harness::longhorn::Volume;
 use crate::harness::{Cluster, wait};
 
 /// What a person saves, one file each.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 25] = [
     "nodes",
     "leases",
     "daemonsets",
@@ -31,6 +31,12 @@ const KINDS: [&str; 19] = [
     "replicas.longhorn.io",
     "engines.longhorn.io",
     "settings.longhorn.io",
+    "nodes.longhorn.io",
+    "instancemanagers.longhorn.io",
+    "volumeattachments.longhorn.io",
+    "backups.longhorn.io",
+    "systembackups.longhorn.io",
+    "systemrestores.longhorn.io",
     "volumeattachments",
     "configmaps",
 ];

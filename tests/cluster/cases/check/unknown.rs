@@ -32,7 +32,7 @@ const VOLUMES: Row = Row {
     name: "check::volumes_forbidden",
     resource: "volumes",
     source: "longhorn-volumes",
-    gates: &["longhorn-volumes"],
+    gates: &["longhorn-volumes", "longhorn-system", "backups"],
 };
 const AUTOSCALERS: Row = Row {
     name: "check::autoscalers_forbidden",
@@ -55,14 +55,33 @@ const ROWS: &[Row] = &[
         name: "check::replicas_forbidden",
         resource: "replicas",
         source: "longhorn-replicas",
-        gates: &["longhorn-volumes"],
+        gates: &["longhorn-volumes", "longhorn-system", "backups"],
     },
     Row {
         name: "check::engines_forbidden",
         resource: "engines",
         source: "longhorn-engines",
-        gates: &["longhorn-volumes"],
+        gates: &["longhorn-volumes", "longhorn-system", "backups"],
     },
+    Row {
+        name: "check::longhorn_nodes_forbidden",
+        resource: "nodes",
+        source: "longhorn-nodes",
+        gates: &["longhorn-system"],
+    },
+    Row {
+        name: "check::instance_managers_forbidden",
+        resource: "instancemanagers",
+        source: "longhorn-instance-managers",
+        gates: &["longhorn-system"],
+    },
+    Row {
+        name: "check::longhorn_attachments_forbidden",
+        resource: "volumeattachments",
+        source: "longhorn-attachments",
+        gates: &["longhorn-system", "backups"],
+    },
+    Row { name: "check::backups_forbidden", resource: "backups", source: "longhorn-backups", gates: &["backups"] },
     Row {
         name: "check::services_forbidden",
         resource: "services",
@@ -92,13 +111,13 @@ const ROWS: &[Row] = &[
         name: "check::pods_forbidden",
         resource: "pods",
         source: "target-pods",
-        gates: &["disruption-budgets", "workloads"],
+        gates: &["disruption-budgets", "workloads", "backups"],
     },
     Row {
         name: "check::budgets_forbidden",
         resource: "poddisruptionbudgets",
         source: "pod-disruption-budgets",
-        gates: &["disruption-budgets"],
+        gates: &["longhorn-system", "disruption-budgets"],
     },
     Row {
         name: "check::attachments_forbidden",
@@ -139,6 +158,7 @@ const ROWS: &[Row] = &[
             "coredns-replicas",
             "coredns-spread",
             "longhorn-volumes",
+            "longhorn-system",
             "attachments",
             "control-plane",
             "kubelet-reachability",
@@ -181,15 +201,16 @@ fn expect_unread(answer: &Answer, row: &Row, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// A service account with every right of the source table but those on one resource; its kubeconfig.
-async fn account_without(cluster: &Cluster, resource: &str) -> Result<std::path::PathBuf> {
+/// A service account with every right of the source table but those on one resource of a group; its kubeconfig.
+async fn account_without(cluster: &Cluster, group: &str, resource: &str) -> Result<std::path::PathBuf> {
     let namespace = "default";
     let client = cluster.client(1).await?;
-    let account = format!("without-{}", resource.replace('/', "-"));
+    let group_name = if group.is_empty() { "core" } else { group };
+    let account = format!("without-{}-{}", resource.replace('/', "-"), group_name.replace('.', "-"));
     let labels = json!({ CASE_LABEL: "true" });
     let mut rules: Vec<_> = SOURCES
         .iter()
-        .filter(|spec| spec.resource != resource)
+        .filter(|spec| (spec.group, spec.resource) != (group, resource))
         .map(|spec| json!({ "apiGroups": [spec.group], "resources": [spec.resource], "verbs": ["get", "list", "watch"] }))
         .collect();
     if resource != "nodes/proxy" {
@@ -221,12 +242,13 @@ async fn account_without(cluster: &Cluster, resource: &str) -> Result<std::path:
 }
 
 async fn forbidden(cluster: Arc<Cluster>, row: &'static Row) -> Result<()> {
-    let kubeconfig = account_without(&cluster, row.resource).await?;
+    let spec = SOURCES.iter().find(|spec| spec.id.as_str() == row.source).context("a source")?;
+    let kubeconfig = account_without(&cluster, spec.group, row.resource).await?;
     expect_unread(&check(&cluster, &kubeconfig, &["worker2"]).await?, row, "forbidden")
 }
 
 async fn probes_forbidden(cluster: Arc<Cluster>) -> Result<()> {
-    let kubeconfig = account_without(&cluster, "nodes/proxy").await?;
+    let kubeconfig = account_without(&cluster, "", "nodes/proxy").await?;
     let answer = check(&cluster, &kubeconfig, &["worker2"]).await?;
     answer.stops(4, "block")?;
     ensure!(answer.gates("unknown") == ["kubelet-reachability"], "{}", answer.text);

@@ -184,7 +184,7 @@ fn what_was_so_at_the_start_only_warns_at_settle_and_what_is_worse_blocks() {
 
 #[test]
 fn settings_per_data_engine_are_parsed_and_odd_ones_are_not_guessed() {
-    use super::settings::{DrainPolicy, LonghornSettings};
+    use super::super::longhorn_settings::{DrainPolicy, LonghornSettings};
     let rows: [(&str, Result<i64, ()>); 7] = [
         ("300", Ok(300)),
         (" 300 ", Ok(300)),

@@ -1,16 +1,18 @@
-//! Longhorn's own settings, as far as the verdicts on volumes need them.
+//! Longhorn's own settings, as far as the verdicts of its gates need them.
 
 use std::collections::BTreeMap;
 
-use super::super::{Draft, GateInput, Read};
+use super::{Draft, GateInput, Read};
 use crate::api::{Evidence, Reason, SourceId};
-use crate::facts::Item;
+use crate::facts::{Item, Malformed};
 
 /// The settings by name. One that cannot be understood counts only where an answer depends on it.
 #[derive(Debug)]
 pub(super) struct LonghornSettings<'a> {
     /// None if they could not be read: the draft holds the unknown.
     values: Option<BTreeMap<&'a str, Result<&'a str, String>>>,
+    /// One that does not tell its name: it may be any that is not among the values.
+    nameless: Option<String>,
 }
 
 /// What a setting says.
@@ -38,16 +40,21 @@ pub(super) enum DrainPolicy {
 }
 
 impl<'a> LonghornSettings<'a> {
+    /// Where a moment needs none of them.
+    pub const fn unread() -> Self {
+        Self { values: None, nameless: None }
+    }
+
     /// Reads them. None at all is an unknown: an empty list of volumes may be that of a wrong namespace.
     pub fn read(draft: &mut Draft<'a>, input: &'a GateInput<'a>) -> Self {
         let items = match draft.observe(SourceId::LonghornSettings, &input.facts.longhorn_settings) {
             Read::Known(items) => items,
-            Read::Unreadable => return Self { values: None },
+            Read::Unreadable => return Self::unread(),
             Read::Absent | Read::NotAsked => {
                 let evidence = Evidence::new("longhorn-settings", "read", "no answer", "a list");
                 let message = "nothing is known of longhorn-settings, although Longhorn is installed";
                 draft.unknown(Reason::ObservationFailed, message, evidence);
-                return Self { values: None };
+                return Self::unread();
             }
         };
         if items.is_empty() {
@@ -65,9 +72,14 @@ impl<'a> LonghornSettings<'a> {
         }
         let values = items.iter().filter_map(|item| match item {
             Item::Good(setting) => Some((setting.metadata.name.as_str(), Ok(setting.value.as_str()))),
+            Item::Malformed(bad) if is_nameless(bad) => None,
             Item::Malformed(bad) => bad.object.rsplit(['/', ' ']).next().map(|name| (name, Err(bad.to_string()))),
         });
-        Self { values: Some(values.collect()) }
+        let nameless = items.iter().find_map(|item| match item {
+            Item::Malformed(bad) if is_nameless(bad) => Some(bad.to_string()),
+            _ => None,
+        });
+        Self { values: Some(values.collect()), nameless }
     }
 
     /// The value of a setting for a data engine: since 1.10 some are `{"v1":"..","v2":".."}`.
@@ -76,7 +88,7 @@ impl<'a> LonghornSettings<'a> {
             return Setting::Unreadable("the settings could not be read".to_owned());
         };
         match values.get(name) {
-            None => Setting::Missing,
+            None => self.nameless.clone().map_or(Setting::Missing, Setting::Unreadable),
             Some(Err(why)) => Setting::Unreadable(why.clone()),
             Some(Ok(value)) if value.trim_start().starts_with('{') => of_engine(value, data_engine),
             Some(Ok(value)) => Setting::Is(value.trim().to_owned()),
@@ -117,6 +129,11 @@ impl<'a> LonghornSettings<'a> {
         };
         Ok((policy, word))
     }
+}
+
+/// Its name is all that tells which setting it is.
+fn is_nameless(bad: &Malformed) -> bool {
+    bad.object.ends_with(" without a name")
 }
 
 fn of_engine(value: &str, data_engine: &str) -> Setting {
