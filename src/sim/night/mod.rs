@@ -329,7 +329,8 @@ fn conclude(stage: &Stage, initial: invariants::Objects, begun: Timestamp) -> Ni
     let record = stage.record();
     let mut inner = stage.cluster.lock();
     let history = History { initial, steps: inner.trace.take() };
-    let mut rules = Rules { allow_self: stage.settings.run.allow_self, ..Rules::default() };
+    let max_unavailable = usize::try_from(stage.settings.limits.max_unavailable).unwrap_or(usize::MAX);
+    let mut rules = Rules { allow_self: stage.settings.run.allow_self, max_unavailable, ..Rules::default() };
     if !stage.plan.acts.is_empty() {
         rules.notice = NOTICE;
     }
