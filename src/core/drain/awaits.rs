@@ -31,6 +31,12 @@ pub struct Awaits {
 }
 
 impl Awaits {
+    /// Whether a pod waits for the replacement of another: for a budget to allow one more, or for its StatefulSet.
+    #[must_use]
+    pub fn replacements(&self) -> bool {
+        self.any_budget || self.sets || !self.budgets.is_empty()
+    }
+
     /// Of these pods, and why each is still there.
     pub(super) fn of(waiting: &[(&Entry<'_>, &Wait)]) -> Self {
         let mut awaits = Self { nobody_else: true, ..Self::default() };

@@ -43,9 +43,9 @@ pub fn wanted_again(record: &Maintenance, awaits: &Awaits) -> Wanted {
     Wanted { sources, node: record.spec.node_name.clone() }
 }
 
-/// What must be read before [`super::step`] is called for this record.
+/// What must be read before [`super::step`] is called for this record, whose drain waits for what the last step said.
 #[must_use]
-pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
+pub fn wanted(record: &Maintenance, settings: &Settings, awaits: Option<&Awaits>) -> Wanted {
     let phase = phase_of(record);
     let mut sources = moment_of(phase).map_or_else(BTreeSet::new, |moment| gates::sources_of(moment, settings));
     // Who is cordoned, who booted anew, who said halt: asked in every phase.
@@ -72,9 +72,12 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
         sources.extend([SourceId::TargetPods, SourceId::VolumeAttachments]);
     }
     if phase == Phase::Draining {
-        // Budgets are asked before a pod is; the pods of a StatefulSet go one at a time; what has no node says why the next
-        // one does not go.
-        sources.extend([SourceId::PodDisruptionBudgets, SourceId::StatefulSets, SourceId::UnscheduledPods]);
+        // Budgets are asked before a pod is; the pods of a StatefulSet go one at a time.
+        sources.extend([SourceId::PodDisruptionBudgets, SourceId::StatefulSets]);
+        if awaits.is_none_or(Awaits::replacements) {
+            // What has no node says why the next one does not go.
+            sources.insert(SourceId::UnscheduledPods);
+        }
         if record.status.as_ref().is_none_or(|status| status.drain.is_none()) {
             // What is without a replica meanwhile is said once.
             sources.insert(SourceId::ReplicaSets);
@@ -100,4 +103,32 @@ pub fn wanted(record: &Maintenance, settings: &Settings) -> Wanted {
         sources.remove(&SourceId::ApiServers);
     }
     Wanted { sources, node: record.spec.node_name.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::record::{MaintenanceSpec, MaintenanceStatus};
+
+    #[test]
+    fn replacements_are_read_where_somebody_waits_for_one() {
+        let settings = Settings::default();
+        let budget = Awaits { budgets: BTreeSet::from(["shop/web".to_owned()]), ..Awaits::default() };
+        let rows: [(&str, Phase, Option<Awaits>, bool); 7] = [
+            ("the first look of whoever leads now", Phase::Draining, None, true),
+            ("nobody waits for one", Phase::Draining, Some(Awaits { more: true, ..Awaits::default() }), false),
+            ("a budget", Phase::Draining, Some(budget), true),
+            ("one of unknown budgets", Phase::Draining, Some(Awaits { any_budget: true, ..Awaits::default() }), true),
+            ("a StatefulSet", Phase::Draining, Some(Awaits { sets: true, ..Awaits::default() }), true),
+            ("before the drain", Phase::Cordoning, None, false),
+            ("after it", Phase::Acting, None, false),
+        ];
+        for (row, phase, awaits, read) in rows {
+            let mut record = Maintenance::new("a", MaintenanceSpec::default());
+            record.status =
+                Some(MaintenanceStatus { phase: phase.as_str().to_owned(), ..MaintenanceStatus::default() });
+            let wanted = wanted(&record, &settings, awaits.as_ref());
+            assert_eq!(wanted.sources.contains(&SourceId::UnscheduledPods), read, "{row}");
+        }
+    }
 }

@@ -176,6 +176,7 @@ where
                 pods: Pods::new(self.watches.clone(), record.spec.node_name.clone()),
                 nudges: Nudges::default(),
                 fresh: None,
+                awaits: None,
             };
             let over = Arc::clone(over);
             let handle = self.env.tasks.spawn(async move {

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use maint_core::api::Phase;
 use maint_core::api::record::{Maintenance, MaintenanceStatus};
 use maint_core::config::Settings;
-use maint_core::drain::{Eviction, Lane};
+use maint_core::drain::{Awaits, Eviction, Lane};
 use maint_core::facts::Facts;
 use maint_core::plan::{self, Act, OwnSeat, Step, StepInput};
 use maint_core::planted::{self, Bug};
@@ -90,6 +90,8 @@ pub struct Driver<O, F, R> {
     pub(super) nudges: Nudges,
     /// The last whole look of a drain whose gates agreed.
     pub(super) fresh: Option<Fresh>,
+    /// What a drain waited for at the last step.
+    pub(super) awaits: Option<Awaits>,
 }
 
 /// Waits between tries that failed, longer each time. Without jitter: one driver writes a record, so nobody else comes
@@ -275,7 +277,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
         {
             return step;
         }
-        let wanted = plan::wanted(record, &self.settings);
+        let wanted = plan::wanted(record, &self.settings, self.awaits.as_ref());
         let wanted = Wanted { sources: wanted.sources, target: Some(wanted.node), every_pair: false };
         let facts = self.ports.observe.observe(&wanted).await;
         let step = self.step(record, &facts, term);
@@ -319,6 +321,7 @@ impl<O: Observe, F: Fenced, R: Records> Driver<O, F, R> {
             now: self.clock.now(),
         });
         self.outbox.mark(&mut step.status.outbox);
+        self.awaits.clone_from(&step.awaits);
         step
     }
 

@@ -96,8 +96,7 @@ pub fn kured_wrongs(night: &KuredNight) -> Vec<String> {
 /// All that is wrong with a night.
 pub(super) fn plain(night: &Night) -> Vec<Wrong> {
     let mut found: Vec<Wrong> = night.violations.iter().map(Wrong::broken).collect();
-    let ends =
-        wrongs(night).into_iter().filter(|wrong| *wrong != "an invariant was broken" && !excused(wrong, &night.kinds));
+    let ends = wrongs(night).into_iter().filter(|wrong| *wrong != "an invariant was broken" && !excused(wrong, night));
     found.extend(ends.map(|wrong| {
         let end = &night.end;
         Wrong::end(wrong, format!("the record is {} {}, after {} boots", end.phase, end.outcome, end.boots))
@@ -106,13 +105,16 @@ pub(super) fn plain(night: &Night) -> Vec<Wrong> {
     found
 }
 
-/// Whether what is odd about an end was somebody else's doing.
-fn excused(wrong: &str, befell: &BTreeMap<FaultKind, u64>) -> bool {
+/// Whether what is odd about an end was somebody else's doing. What befell the night counts, also where no replica had a
+/// part in it: a node may boot after its run is over.
+fn excused(wrong: &str, night: &Night) -> bool {
+    let befell = |kind| night.befell.iter().any(|(_, what)| *what == kind);
     // A boot that nobody asked for is not the run's, and the mark of a proof is of the boot before it.
     let boots = wrong == "booted twice" || wrong.starts_with("proven");
-    // A hold can come between the decision to cordon and the cordon, which then is not made.
-    let cordon = wrong.starts_with("the cordon");
-    boots && befell.contains_key(&FaultKind::RebootsUnasked) || cordon && befell.contains_key(&FaultKind::Holds)
+    // A hold can come between the decision to cordon and the cordon, which then is not made, and that is said.
+    let uncordoned = || night.story().contains("it is not cordoned");
+    let cordon = wrong.starts_with("the cordon") && befell(FaultKind::Holds) && uncordoned();
+    boots && befell(FaultKind::RebootsUnasked) || cordon
 }
 
 /// All that is wrong with a night with kured.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 
 use super::cell::{Budgets, Cell};
+use super::cpu;
 use super::crowd::Crowd;
 use super::limit::median;
 use super::profile::profile;
@@ -32,9 +33,9 @@ pub async fn large_cluster(cluster: Arc<Cluster>) -> Result<()> {
     workload.place().await?;
     let id = leader_id(&maint).await?;
     reset_peak(id)?;
-    let (before, cpu) = (resident(id, "VmRSS")?, cpu_seconds(id)?);
+    let (before, cpu) = (resident(id, "VmRSS")?, cpu::of_process(id)?);
     let drained = drain(&cluster, &maint, &workload, Side::Maint).await?;
-    let cpu = cpu_seconds(id)? - cpu;
+    let cpu = cpu::of_process(id)? - cpu;
     println!("\n{}", profile(cell, Side::Maint, &drained));
     println!("figure drain.250of10000.maint {:.2} s", drained.drain());
     println!("figure drain.250of10000.rss_mib {:.1} MiB", resident(id, "VmHWM")?);
@@ -79,13 +80,4 @@ fn resident(id: u32, line: &str) -> Result<f64> {
     let value = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':')).context("no such line")?;
     let kib: f64 = value.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kib / 1024.0)
-}
-
-/// Processor time of all threads so far. /proc counts in ticks of 10 ms (`getconf CLK_TCK`, 100 on all that we run on).
-fn cpu_seconds(id: u32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
-    let fields: Vec<&str> = stat.rsplit_once(')').context("no name")?.1.split_whitespace().collect();
-    let ticks = |index: usize| -> Result<f64> { Ok(fields.get(index).context("too short")?.parse()?) };
-    // Fields 14 and 15 of all, the third being the first after the name.
-    Ok((ticks(11)? + ticks(12)?) / 100.0)
 }

@@ -6,6 +6,7 @@
 //! time that there could be (`limit.rs`).
 
 pub mod cell;
+mod cpu;
 mod crowd;
 pub mod limit;
 pub mod measure;

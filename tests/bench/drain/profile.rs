@@ -50,6 +50,8 @@ pub fn profile(cell: Cell, side: Side, drained: &Drained) -> String {
             write!(text, ", budget allows again {lag:.2} s later").ok();
         }
     }
+    let whole = drained.ended - drained.started;
+    write!(text, "\n  processor time of the {whole:.2} s that it took in all: {}", drained.spent.text()).ok();
     let draining = kinds(drained.log.0.iter().filter(|entry| drained.drains_at(entry)));
     write!(text, "\n  requests while it drained: {draining}").ok();
     write!(text, "\n  requests until the node was free: {}", kinds(&drained.log.0)).ok();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 
+use super::cpu::Spent;
 use super::limit::Seen;
 use super::watch::{self, Observer};
 use super::workload::Workload;
@@ -45,6 +46,8 @@ pub struct Drained {
     /// The program has ended; with maint the node has been proven and is schedulable by then.
     pub ended: f64,
     pub seen: Seen,
+    /// Processor time of everybody from the start of the program until it had ended and the last pod was seen to be gone.
+    pub spent: Spent,
     /// What the side asked of the API servers from its start until the node was free.
     pub log: Log,
 }
@@ -95,13 +98,14 @@ pub async fn service(cluster: &Arc<Cluster>) -> Result<Maint> {
 pub async fn drain(cluster: &Cluster, maint: &Maint, workload: &Workload, side: Side) -> Result<Drained> {
     workload.place().await?;
     let observer = Observer::start(&cluster.client(3).await?, workload).await?;
-    let (mark, started) = (cluster.audit_mark(), watch::now());
+    let (mark, before, started) = (cluster.audit_mark(), Spent::now()?, watch::now());
     let free = match side {
         Side::Kubectl => by_kubectl(cluster, workload).await?,
         Side::Maint => by_maint(cluster, maint, workload).await?,
     };
     let ended = watch::now();
     observer.wait_drained(SEEN).await?;
+    let spent = Spent::now()?.since(&before);
     observer.wait_replaced(workload.cell.pods).await?;
     if side == Side::Kubectl {
         workload.uncordon().await?;
@@ -113,7 +117,8 @@ pub async fn drain(cluster: &Cluster, maint: &Maint, workload: &Workload, side: 
     let seen = observer.seen();
     let first = log.evictions().first().map(|entry| watch::at(&entry.time)).context("no eviction was sent")??;
     let gone = seen.pods.iter().filter(|pod| pod.on_target).filter_map(|pod| pod.gone).reduce(f64::max);
-    let drained = Drained { started, first, gone: gone.context("no pod was on the node")?, free, ended, seen, log };
+    let drained =
+        Drained { started, first, gone: gone.context("no pod was on the node")?, free, ended, seen, spent, log };
     check(workload, &drained)?;
     Ok(drained)
 }

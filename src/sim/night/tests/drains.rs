@@ -79,10 +79,7 @@ fn after_a_drain_that_failed_another_node_can_be_drained() {
                 person.asks_for(LATER, "n2").await;
                 let ended = |stage: &Stage| {
                     let record = stage.object(&ObjectKey::new("maint.dev", "maintenances", "", LATER));
-                    record.is_some_and(|record| {
-                        matches!(object::text(&record, "/status/phase"), "Succeeded" | "Failed" | "Cancelled")
-                            && record.at("/metadata/finalizers/0").is_none()
-                    })
+                    record.is_some_and(|record| record.at("/metadata/finalizers/0").is_none() && over(&record))
                 };
                 while !ended(stage) {
                     sleep(Duration::from_millis(250)).await;
@@ -105,6 +102,69 @@ fn after_a_drain_that_failed_another_node_can_be_drained() {
     let (phase, outcome) = (object::text(&later, "/status/phase"), object::text(&later, "/status/outcome"));
     assert_eq!((phase, outcome), ("Succeeded", "Proven"), "{later:#}");
     assert_eq!(night.violations, Vec::new());
+}
+
+/// Where two nodes may be away, two workers are drained at the same time, under budgets that both have pods of.
+#[test]
+fn two_workers_are_drained_at_once_where_two_may_be_away() {
+    const OTHER: &str = "w2-too";
+    let scenario = Scenario {
+        name: "two-at-once",
+        prepare: |inner, now| {
+            for (index, name) in ["w1", "w2"].into_iter().enumerate() {
+                let address = format!("10.0.0.{}", 4 + index);
+                let node = crate::world::fixture::node(name, &address, false, &format!("boot-of-{name}"), now);
+                inner.store.seed(node, now);
+            }
+            Trouble::Crowd { replicas: 12, start: 8 }.prepare(inner, now);
+        },
+        configure: |settings| {
+            settings.limits.max_unavailable = 2;
+            settings.run.drain_timeout_seconds = 600;
+        },
+        script: |stage| {
+            Box::pin(async move {
+                let person = Person::new(stage, "person");
+                person.asks_for(RECORD, "w1").await;
+                person.asks_for(OTHER, "w2").await;
+                let ended = |stage: &Stage| {
+                    let other = stage.object(&ObjectKey::new("maint.dev", "maintenances", "", OTHER));
+                    other.is_some_and(|record| record.at("/metadata/finalizers/0").is_none() && over(&record))
+                };
+                while !ended(stage) {
+                    sleep(Duration::from_millis(250)).await;
+                }
+            })
+        },
+        ..*Scenario::named("drain").expect("a scenario")
+    };
+    for seed in 1..=5 {
+        let night = night(&scenario, &Plan { seed, ..Plan::default() });
+        let (one, other) = (drained(&night, RECORD), drained(&night, OTHER));
+        assert!(one.0 < other.1 && other.0 < one.1, "seed {seed}: {one:?} {other:?}\n{}", story(&night));
+        assert_eq!((night.violations.clone(), hot(&night)), (Vec::new(), Vec::new()), "seed {seed}");
+        assert!(night.end.evicted.len() >= 4, "seed {seed}: {:?}", night.end.evicted);
+    }
+}
+
+fn over(record: &serde_json::Value) -> bool {
+    matches!(object::text(record, "/status/phase"), "Succeeded" | "Failed" | "Cancelled")
+}
+
+/// From when to when a node was drained by a run that proved it in the end.
+fn drained(night: &Night, record: &str) -> (Timestamp, Timestamp) {
+    let key = ObjectKey::new("maint.dev", "maintenances", "", record);
+    let changes = night.history.steps.iter().flat_map(|step| &step.changes);
+    let last = changes.filter(|change| change.key == key).filter_map(|change| change.after.clone()).next_back();
+    let last: maint_core::api::record::Maintenance =
+        serde_json::from_value(serde_json::Value::clone(&last.expect("a record"))).expect("it is one");
+    let status = last.status.expect("a status");
+    assert_eq!((status.phase.as_str(), status.outcome.as_str()), ("Succeeded", "Proven"), "{record}: {status:#?}");
+    let at = |phase: &str| {
+        let entry = status.timeline.iter().find(|entry| entry.phase == phase).expect("the phase");
+        entry.at.parse::<Timestamp>().expect("a time")
+    };
+    (at("Draining"), at("Acting"))
 }
 
 /// The night of a seed: its troubles, and how likely each fault is.
