@@ -95,7 +95,8 @@ fn what_a_dump_lacks_is_unknown_and_no_verb_but_this_has_markdown() {
     std::fs::remove_file(path.join("daemonsets.yaml")).expect("it was there");
     let run = maint(&["post-check", "--from", &path.display().to_string()]);
     assert_eq!(run.code, 4, "{run}");
-    assert!(run.stdout.starts_with("UNKNOWN because of daemon-sets (ObservationFailed)"), "{run}");
+    assert!(run.stdout.starts_with("UNKNOWN because of network-agent (ObservationFailed), 1 more"), "{run}");
+    assert!(run.stdout.contains("\n  ? daemon-sets           ObservationFailed"), "{run}");
     for arguments in [
         &["check", "--from", DUMP, "-o", "markdown"][..],
         &["post-check", "--from", DUMP, "--settle", "9s"],

@@ -93,7 +93,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::facts::{FailureKind, Observation};
+    use crate::facts::{DaemonSet, FailureKind, Listed, Observation};
     use crate::gates::testing::{good, node, now};
 
     fn daemon_set(url: &str) -> Value {
@@ -108,30 +108,28 @@ mod tests {
         })
     }
 
-    fn facts(daemon_sets: &[Value]) -> Facts {
+    fn facts(daemon_sets: Listed<DaemonSet>) -> Facts {
         let mut wanted = node("worker2");
         wanted["metadata"]["annotations"] = json!({"maint.dev/reboot-requested": "new kernel"});
-        Facts { nodes: good(&[node("worker1"), wanted]), daemon_sets: good(daemon_sets), ..Facts::default() }
+        Facts { nodes: good(&[node("worker1"), wanted]), daemon_sets, ..Facts::default() }
     }
 
     #[test]
     fn an_annotated_node_gets_a_wish_with_the_action_that_can_be_had() {
         let ours = "http://maint.maint/kured/$(KURED_NODE_ID)";
         let other = "http://prometheus:9090";
-        let unreadable = Facts {
-            daemon_sets: Observation::Failed { kind: FailureKind::Server, detail: "500".into(), at: now() },
-            ..facts(&[])
-        };
+        let unreadable = Observation::Failed { kind: FailureKind::Server, detail: "500".into(), at: now() };
         let rows = [
-            ("gated", facts(&[daemon_set(ours)]), false, Ok("kured")),
-            ("gated, pod too", facts(&[daemon_set(ours)]), true, Ok("kured")),
-            ("not gated", facts(&[daemon_set(other)]), true, Ok("pod")),
-            ("no kured", facts(&[]), true, Ok("pod")),
-            ("nobody", facts(&[]), false, Err("there is no kured")),
-            ("asks somebody else", facts(&[daemon_set(other)]), false, Err("kured does not ask maint")),
+            ("gated", good(&[daemon_set(ours)]), false, Ok("kured")),
+            ("gated, pod too", good(&[daemon_set(ours)]), true, Ok("kured")),
+            ("not gated", good(&[daemon_set(other)]), true, Ok("pod")),
+            ("no kured", good(&[]), true, Ok("pod")),
+            ("nobody", good(&[]), false, Err("there is no kured")),
+            ("asks somebody else", good(&[daemon_set(other)]), false, Err("kured does not ask maint")),
             ("unreadable", unreadable, true, Err("the DaemonSets could not be read")),
         ];
-        for (row, facts, pod, wanted) in rows {
+        for (row, daemon_sets, pod, wanted) in rows {
+            let facts = facts(daemon_sets);
             let mut settings = Settings::default();
             settings.action.pod.enabled = pod;
             assert_eq!(annotated_nodes(&facts).into_iter().collect::<Vec<_>>(), ["worker2"], "{row}");
@@ -157,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_node_with_an_active_record_waits_for_its_end() {
-        let facts = facts(&[]);
+        let facts = facts(good(&[]));
         let mut settings = Settings::default();
         settings.action.pod.enabled = true;
         let mut record = Maintenance::new(
