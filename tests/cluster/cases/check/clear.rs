@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use maint_core::api::GateId;
+use maint_core::api::Policy;
 use maint_core::config::Settings;
+use maint_core::gates::GATES;
 use maint_engine::client::AccessOptions;
 use maint_engine::observe::LiveObserver;
 use maint_engine::ports::{Observe as _, Wanted};
@@ -50,7 +51,8 @@ async fn healthy(cluster: Arc<Cluster>) -> Result<()> {
     let answer = check(&cluster, &cluster.kubeconfig_path(), &["worker2"]).await?;
     expect_clear(&answer, &[])?;
     let gates: Vec<_> = answer.findings().iter().filter_map(|finding| finding["id"].as_str()).collect();
-    let all: Vec<_> = GateId::ALL.iter().map(|gate| gate.as_str()).collect();
+    let asked = GATES.iter().filter(|gate| gate.default_policy != Policy::Off);
+    let all: Vec<_> = asked.map(|gate| gate.id.as_str()).collect();
     ensure!(gates == all, "gates {gates:?}");
     for gate in all {
         ensure!(answer.text.contains(&format!(" {gate} ")), "people are not told of {gate}:\n{}", answer.text);
