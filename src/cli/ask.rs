@@ -37,7 +37,7 @@ pub struct Ask {
     /// Do more than the scope asks: drain
     #[arg(long, value_name = "NAME")]
     strategy: Option<Strategy>,
-    /// Give up if it could not start in this time, such as 30m; else [run] start_timeout_seconds
+    /// Give up if it could not start in this time, such as 30m; else run.start_timeout_seconds
     #[arg(long, value_name = "DURATION", value_parser = time::length)]
     wait: Option<SignedDuration>,
     /// Waive a gate, with your reason; may be repeated

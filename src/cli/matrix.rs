@@ -44,7 +44,7 @@ pub struct Matrix {
     /// Sweep again and again until Ctrl-C, and print when something changed
     #[arg(long, conflicts_with = "sweeps")]
     watch: bool,
-    /// Time between two sweeps, such as 30s; else [run] sweep_interval_seconds
+    /// Time between two sweeps, such as 30s; else run.sweep_interval_seconds
     #[arg(long, value_name = "DURATION", value_parser = time::length)]
     every: Option<SignedDuration>,
     /// Only the pairs that have an end on this node: its column, and its row if an API server runs there

@@ -54,7 +54,7 @@ pub struct PostCheck {
     /// How long to wait at most, such as 10m; 0s looks once
     #[arg(long, value_name = "DURATION", default_value = TIMEOUT, value_parser = length_or_none, conflicts_with = "from")]
     timeout: Duration,
-    /// How long it must be whole without a break; else [run] settle_for_seconds
+    /// How long it must be whole without a break; else run.settle_for_seconds
     #[arg(long, value_name = "DURATION", value_parser = length_or_none, conflicts_with = "from")]
     settle: Option<Duration>,
     #[command(flatten)]

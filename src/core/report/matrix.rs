@@ -280,7 +280,7 @@ fn verdict(counts: &CellCounts, servers: &[ApiServer], problems: &[String], was_
 }
 
 /// What changed from one sweep to the next, a line each: `s1 -> s2 was green, is broken: detail`. At most
-/// [`PAIR_LINES`] of them.
+/// `PAIR_LINES` of them.
 #[must_use]
 pub fn changes(before: &MatrixReport, after: &MatrixReport) -> Vec<String> {
     let old: BTreeMap<(&str, &str), CellVerdict> =

@@ -10,7 +10,7 @@
 //! that exists twice is the earlier (RFC 5545, and jiff's "compatible"). `duration` is time that passes; `end` is read
 //! off the clock, so that such a window is an hour shorter or longer in those nights.
 //!
-//! [`openings`](opening) is the one place that knows how a rule makes openings. Rules in cron notation and blackouts
+//! `opening` is the one place that knows how a rule makes openings. Rules in cron notation and blackouts
 //! have their place there: they add and take away openings, and nothing else here has to know of them.
 
 mod opening;

@@ -1,6 +1,6 @@
 //! The rest of the cluster in virtual time: kubelets, scheduler, controllers, reboots.
 //!
-//! Pure reducers say what follows from a change ([`observe`](observe::follow)) and what a due event writes
+//! Pure reducers say what follows from a change (`observe`) and what a due event writes
 //! ([`Due`]); this file only keeps the queue and applies the writes to the store. Equal times fire in the order in
 //! which they were put in, so a night has one order.
 
